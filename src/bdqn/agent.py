@@ -1,0 +1,402 @@
+"""The one Q-learning agent. What an exploration method changes are its four choices; all else is here, once.
+
+- head: which Q-functions it entertains, and how one is picked
+- policy: how Q-values become an action
+- redraw: when the acting Q-function is picked again
+- bootstrap: who selects and who evaluates the next action
+
+Alg. 3 of the paper is this file with a Bayesian head, greedy actions under a posterior draw, and a refit.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bdqn.heads import BayesianHead, Index, LinearHead, TrainingIndices
+from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
+from bdqn.optim import make_optimizer
+from bdqn.posterior import Moments, Posterior
+from bdqn.replay import Batch, Replay
+from bdqn.rules import Actions, Array, uniform
+from bdqn.seeding import generator, integer_seed
+from bdqn.settings import Training
+from bdqn.step import Step
+
+AnyHead = LinearHead | BayesianHead
+QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
+Bootstrap = Callable[[QValues, QValues], Tensor]
+
+
+def double_q(select: QValues, evaluate: QValues) -> Tensor:
+    """One network selects the next action, the other evaluates it (van Hasselt et al., 2016)."""
+    action = select().argmax(1, keepdim=True)
+    return evaluate().gather(1, action).squeeze(1)
+
+
+def max_q(select: QValues, evaluate: QValues) -> Tensor:
+    """The network that evaluates also selects (Mnih et al., 2015)."""
+    return evaluate().amax(1)
+
+
+class QView:
+    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)"""
+
+    def __init__(self, network: QNetwork, phi: Tensor, index: Index) -> None:
+        self._network, self._phi, self._index = network, phi, index
+        self.shape = (len(phi), network.head.num_actions)
+
+    @cached_property
+    def draw(self) -> Array:
+        return self._values(self._index)
+
+    @cached_property
+    def mean(self) -> Array:
+        return self._values(self._network.head.mean_index)
+
+    @cached_property
+    def std(self) -> Array:
+        """Epistemic standard deviation; only a head with a posterior has one."""
+        head = self._network.head
+        if head.posterior is None:
+            raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
+        return head.posterior.std(head.regressors(self._phi)).T
+
+    @torch.no_grad()
+    def _values(self, index: Index) -> Array:
+        values: Array = self._network.head(self._phi, index).cpu().numpy()
+        return values
+
+
+Policy = Callable[[QView, int, np.random.Generator], Actions]
+
+
+@dataclass(frozen=True)
+class Redraw:
+    """When the acting index is picked again; ``steps`` 0 means at the start of each episode."""
+
+    steps: int = 0  # T^S
+    acting_steps: int = 0  # T~^S: a faster draw that only acts, in each environment's own steps; 0: none
+
+
+@dataclass(frozen=True)
+class Refit:
+    """When and from what the head's posterior is fitted."""
+
+    interval: int  # T^BT
+    batch_size: int  # B
+    bootstrap: Bootstrap
+    at_start: bool  # fit once as soon as learning starts, rather than one interval later
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The whole of what distinguishes one agent from another."""
+
+    head: Callable[[list[int], int, torch.Generator], AnyHead]
+    policy: Policy
+    redraw: Redraw | None
+    bootstrap: Bootstrap
+    refit: Refit | None = None
+    learns: bool = True
+
+
+class QNetwork(nn.Module):
+    """Torso and head."""
+
+    def __init__(self, torso: nn.Module, head: AnyHead) -> None:
+        super().__init__()
+        self.torso = torso
+        self.head = head
+
+    def features(self, obs: Tensor) -> Tensor:
+        return self.head.features(self.torso(obs))
+
+
+def make_network(
+    spec: ObservationSpec, num_actions: int, choices: Choices, training: Training, seed: int, user: nn.Module | None
+) -> QNetwork:
+    """A network for these observations, or on top of a user's own module, which then gives the features itself."""
+    init = torch.Generator().manual_seed(integer_seed(seed, "network"))
+    with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator first
+        torso = make_torso(spec, init) if user is None else user_torso(spec, user)
+        width = output_width(torso, spec)
+        hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
+        return QNetwork(torso, choices.head([width, *hidden], num_actions, init))
+
+
+class QAgent:
+    """Acts in N environments at once, and learns Q from what it sees."""
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        num_actions: int,
+        choices: Choices,
+        training: Training,
+        *,
+        seed: int = 0,
+        num_envs: int = 1,
+        device: str = "cpu",
+        network: nn.Module | None = None,
+    ) -> None:
+        self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
+        self.choices, self.training = choices, training
+        self.device = torch.device(device)
+        self.online = make_network(spec, num_actions, choices, training, seed, network).to(self.device)
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.optimizer = make_optimizer(self.online.parameters(), training)
+        self.replay = Replay(training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack)
+        names = ("explore", "draw", "replay", "refit")
+        self.rngs = {name: generator(seed, name) for name in names}
+        self.steps = 0  # decisions, over all environments
+        self.updates = 0
+        self.metrics: dict[str, float] = {}
+        self.training_index: Index = None
+        self.acting_index: Index = None
+        self._env_steps = 0  # decisions of each environment
+        self._in_sync = True  # target and online network are equal
+        self._loss: Tensor | None = None
+        self._redraw_training()
+        self._redraw_acting(np.arange(num_envs))
+
+    # --- acting ---------------------------------------------------------------------------------------------
+
+    def start(self, obs: NDArray[Any]) -> None:
+        """Every environment stands at the first observation of an episode."""
+        self.replay.start(obs)
+        self._redraw_at_episode_starts(np.arange(self.num_envs))
+
+    def act(self, obs: NDArray[Any]) -> Actions:
+        """One action for each environment."""
+        rng = self.rngs["explore"]
+        if self.steps < self.training.learning_starts or not self.online.head.fitted:
+            return uniform(rng, len(obs), self.num_actions)
+        return self.choices.policy(self.view(obs, self.acting_index), self.steps, rng)
+
+    @torch.no_grad()
+    def features(self, obs: NDArray[Any]) -> Tensor:
+        """phi at these observations (batch, *obs)."""
+        return self.online.features(self._tensor(obs))
+
+    def view(self, obs: NDArray[Any], index: Index = None) -> QView:
+        """What it believes about Q at these observations (batch, *obs)."""
+        return QView(self.online, self.features(obs), index)
+
+    # --- learning -------------------------------------------------------------------------------------------
+
+    def observe(self, action: Actions, step: Step) -> None:
+        """What N environments answered to these actions; learn what is due."""
+        terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
+        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs)
+        before, self.steps = self.steps, self.steps + self.num_envs
+        self._env_steps += 1
+        if self.choices.learns and self.steps >= self.training.learning_starts:
+            self._learn_what_is_due(before)
+        self._redraw_what_is_due(before, step.ended)
+
+    def _learn_what_is_due(self, before: int) -> None:
+        training = self.training
+        starts = before < training.learning_starts
+        for _ in range(self._due(before, training.train_freq)):
+            self.update()
+        # Order matters: the posterior must be fitted to the features that the target will evaluate it on.
+        if self._due(before, training.target_update_interval):
+            self.sync()
+        refit = self.choices.refit
+        if refit and (self._due(before, refit.interval) or (starts and refit.at_start)):
+            self.refit(refit)
+
+    def update(self) -> None:
+        """One step on theta towards the temporal-difference target, on one minibatch."""
+        batch = self.replay.sample(self.training.batch_size, self.rngs["replay"])
+        loss = self.loss(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.updates += 1
+        self._in_sync = False
+        self._loss = loss.detach()
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Alg. 3, the update line: the squared (or Huber) error of the predicting index against the target."""
+        indices = self.online.head.training_indices(self.training_index)
+        target = self.td_target(batch, indices, self.choices.bootstrap)
+        q = self.online.head(self.online.features(self._tensor(batch.obs)), indices.predict)
+        predicted = q.gather(1, self._tensor(batch.action)[:, None]).squeeze(1)
+        error = nn.functional.mse_loss if self.training.loss == "squared" else nn.functional.smooth_l1_loss
+        return error(predicted, target) / self.training.gradient_divisor
+
+    @torch.no_grad()
+    def td_target(self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap) -> Tensor:
+        """Alg. 3, the target line, with the discount that it forgot: y = r + gamma Q(x', a^), or r at an end."""
+        next_obs = self._tensor(batch.next_obs)
+        phi_target = self.target.features(next_obs)
+
+        def select() -> Tensor:
+            phi = phi_target if self._in_sync else self.online.features(next_obs)
+            return self.online.head(phi, indices.select)
+
+        def evaluate() -> Tensor:
+            return self.target.head(phi_target, indices.evaluate)
+
+        reward = self._tensor(batch.reward)
+        if self.training.reward_clip:
+            reward = reward.clamp(-self.training.reward_clip, self.training.reward_clip)
+        discount = self.training.gamma * (~self._tensor(batch.terminal)).float()  # termination is a discount of zero
+        return reward + discount * bootstrap(select, evaluate)
+
+    def sync(self) -> None:
+        """theta^target <- theta."""
+        self.target.load_state_dict(self.online.state_dict())
+        self._in_sync = True
+
+    @torch.no_grad()
+    def refit(self, refit: Refit) -> None:
+        """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten."""
+        head = self.online.head
+        assert isinstance(head, BayesianHead)
+        indices = head.training_indices(self.training_index)
+        moments = Moments.zero(head.dim, (self.num_actions,))
+        phi = torch.empty(0)
+        for batch in self._refit_batches(refit.batch_size):
+            targets = self.td_target(batch, indices, refit.bootstrap)
+            phi = self.online.features(self._tensor(batch.obs))
+            moments.add_by_action(head.regressors(phi), batch.action, targets.cpu().numpy())
+        head.update(moments)
+        self.target.head.weights.copy_(head.weights)
+        # A draw belongs to the posterior it was drawn from.
+        self._redraw_training()
+        self._redraw_acting(np.arange(self.num_envs))
+        self._describe_posterior(phi, moments)
+
+    def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
+        """B transitions: drawn with replacement, but never more than there are."""
+        size = min(size, len(self.replay))
+        env, slot = self.replay.sample_index(size, self.rngs["refit"])
+        for start in range(0, size, chunk):
+            yield self.replay.gather(env[start : start + chunk], slot[start : start + chunk])
+
+    # --- schedules ------------------------------------------------------------------------------------------
+
+    def _due(self, before: int, interval: int) -> int:
+        """How many multiples of ``interval``, counted from the start of learning, the last step passed."""
+        origin = self.training.learning_starts
+        return (self.steps - origin) // interval - max(before - origin, 0) // interval
+
+    def _redraw_what_is_due(self, before: int, ended: NDArray[np.bool_]) -> None:
+        redraw = self.choices.redraw
+        if redraw is None:
+            return
+        if ended.any():
+            self._redraw_at_episode_starts(np.flatnonzero(ended))
+        if redraw.steps and self.steps // redraw.steps > before // redraw.steps:
+            self._redraw_training()
+        acting_steps = redraw.acting_steps or redraw.steps
+        if acting_steps and self._env_steps % acting_steps == 0:
+            self._redraw_acting(np.arange(self.num_envs))
+
+    def _redraw_at_episode_starts(self, envs: NDArray[np.int64]) -> None:
+        redraw = self.choices.redraw
+        if redraw is None or redraw.steps:
+            return
+        if 0 in envs:  # the training draw keeps the pace of the first environment
+            self._redraw_training()
+        if not redraw.acting_steps:
+            self._redraw_acting(envs)
+
+    def _redraw_training(self) -> None:
+        draw = self.online.head.draw(self.rngs["draw"], 1)
+        self.training_index = None if draw is None else draw[0]
+
+    def _redraw_acting(self, envs: NDArray[np.int64]) -> None:
+        """New acting draws; with one environment and one schedule the training draw acts too, as in the paper."""
+        redraw = self.choices.redraw
+        if self.training_index is None or redraw is None:
+            return
+        if self.num_envs == 1 and not redraw.acting_steps:
+            self.acting_index = self.training_index[None]
+        elif self.acting_index is None or len(envs) == self.num_envs:
+            self.acting_index = self.online.head.draw(self.rngs["draw"], self.num_envs)
+        else:
+            self.acting_index[torch.as_tensor(envs)] = self.online.head.draw(self.rngs["draw"], len(envs))
+
+    # --- what it believes and how it fares --------------------------------------------------------------------
+
+    def _describe_posterior(self, phi: Tensor, moments: Moments) -> None:
+        """Figures that exposed most failures: how wide the belief is against what separates the actions."""
+        head = self.online.head
+        view = QView(self.online, phi[:256], self.training_index)
+        top_two = np.sort(view.mean, axis=1)[:, -2:]
+        self.metrics.update(
+            {
+                "posterior/std_mean": float(view.std.mean()),
+                "posterior/action_gap": float(np.median(top_two[:, -1] - top_two[:, 0])),
+                "posterior/draw_differs": float((view.draw.argmax(1) != view.mean.argmax(1)).mean()),
+                "posterior/noise_var": float(head.posterior.noise_var.mean()),
+                "posterior/condition_number": float(head.posterior.condition_number().max()),
+                "posterior/samples_per_action": float(moments.count.min()),
+                "train/feature_norm": float(phi.norm(dim=1).mean()),
+                "train/weight_norm": float(head.weights.norm(dim=1).mean()),
+                "train/q_mean": float(view.mean.mean()),
+            }
+        )
+
+    def read_metrics(self) -> dict[str, float]:
+        """The latest figures of training."""
+        if self._loss is not None:
+            self.metrics["train/loss"] = float(self._loss)
+        return self.metrics
+
+    # --- keeping it -------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the replay memory, as nested dictionaries of tensors, arrays and JSON values."""
+        head = self.online.head
+        return {
+            "online": self.online.state_dict(),
+            "target": self.target.state_dict(),
+            "optimizer": {str(i): dict(s) for i, s in self.optimizer.state_dict()["state"].items()},
+            "posterior": {} if head.posterior is None else head.posterior.state(),
+            "indices": {
+                name: index
+                for name, index in (("training", self.training_index), ("acting", self.acting_index))
+                if index is not None
+            },
+            "fitted": head.fitted,
+            "in_sync": self._in_sync,
+            "steps": self.steps,
+            "env_steps": self._env_steps,
+            "updates": self.updates,
+            "metrics": dict(self.metrics),
+            "generators": {name: rng.bit_generator.state for name, rng in self.rngs.items()},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what ``state`` gave."""
+        self.online.load_state_dict(state["online"])
+        self.target.load_state_dict(state["target"])
+        saved = {int(i): s for i, s in state["optimizer"].items()}
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": saved})
+        head = self.online.head
+        if isinstance(head, BayesianHead):
+            head.posterior = Posterior.from_state({k: np.asarray(v) for k, v in state["posterior"].items()})
+            head.fitted = state["fitted"]
+        self.training_index = state["indices"].get("training")
+        self.acting_index = state["indices"].get("acting")
+        self._in_sync = state["in_sync"]
+        self.steps, self._env_steps, self.updates = state["steps"], state["env_steps"], state["updates"]
+        self.metrics = dict(state["metrics"])
+        for name, rng in self.rngs.items():
+            rng.bit_generator.state = state["generators"][name]
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        return torch.as_tensor(array, device=self.device)

@@ -1,0 +1,44 @@
+"""Double DQN (van Hasselt et al., 2016): the agent that every other recipe states its difference from.
+
+One linear last layer trained by gradients, epsilon-greedy actions, the online network selecting the next action
+and the target network evaluating it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bdqn.settings import setting
+
+if TYPE_CHECKING:
+    from bdqn.agent import Choices
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Epsilon-greedy exploration."""
+
+    exploration_initial_eps: float = setting(1.0, "epsilon at the start", minimum=0, maximum=1)
+    exploration_final_eps: float = setting(0.05, "epsilon after the decay", minimum=0, maximum=1)
+    exploration_decay_steps: int = setting(10_000, "decisions over which epsilon decays linearly", minimum=1)
+
+
+def choices(settings: Settings) -> Choices:
+    """Linear head, epsilon-greedy, no draws, double Q."""
+    import numpy as np
+
+    from bdqn.agent import Choices, QView, double_q
+    from bdqn.heads import LinearHead
+    from bdqn.rules import Actions, epsilon_greedy, linear_schedule
+
+    def policy(q: QView, step: int, rng: np.random.Generator) -> Actions:
+        epsilon = linear_schedule(
+            step,
+            settings.exploration_initial_eps,
+            settings.exploration_final_eps,
+            settings.exploration_decay_steps,
+        )
+        return epsilon_greedy(q.mean, epsilon, rng)
+
+    return Choices(head=LinearHead, policy=policy, redraw=None, bootstrap=double_q)

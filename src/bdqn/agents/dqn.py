@@ -1,0 +1,20 @@
+"""DQN (Mnih et al., 2015). This is Double DQN with: the target network also selects the next action."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import ddqn
+
+if TYPE_CHECKING:
+    from bdqn.agent import Choices
+
+Settings = ddqn.Settings
+
+
+def choices(settings: Settings) -> Choices:
+    """Double DQN's choices with another bootstrap."""
+    from bdqn.agent import max_q
+
+    return replace(ddqn.choices(settings), bootstrap=max_q)

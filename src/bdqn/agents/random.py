@@ -1,0 +1,29 @@
+"""Uniformly random actions: the floor of every comparison. This is Double DQN with: no learning, no greed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import ddqn
+
+if TYPE_CHECKING:
+    from bdqn.agent import Choices
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Nothing to set."""
+
+
+def choices(settings: Settings) -> Choices:
+    """Double DQN's choices with a policy that looks at nothing, and no learning."""
+    import numpy as np
+
+    from bdqn.agent import QView
+    from bdqn.rules import Actions, uniform
+
+    def policy(q: QView, step: int, rng: np.random.Generator) -> Actions:
+        return uniform(rng, *q.shape)
+
+    return replace(ddqn.choices(ddqn.Settings()), policy=policy, learns=False)

@@ -1,0 +1,159 @@
+"""Atari 2600 games over ale_py's single-game interface, played under a named protocol.
+
+The single interface, and not ale_py's vector one, because its state can be cloned for exact resumption and
+its scores are raw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.envs.catalog import UnknownEnvironment, find_spec, is_atari
+from bdqn.envs.extras import import_extra
+from bdqn.envs.settings import AtariProtocol, AtariSettings
+from bdqn.envs.vector import TERMINAL_FOR_LEARNER
+
+if TYPE_CHECKING:
+    from ale_py import ALEInterface
+
+Frames = NDArray[np.uint8]
+
+
+class AtariEnv(gym.Env[Frames, Any]):
+    """One game seen as stacks of the last 4 gray screens, newest last; an episode's first screen is repeated.
+
+    Each observation is a new array. Rewards are the game's score, summed over the frames of a decision.
+    """
+
+    frame_stack: ClassVar[int] = 4  # observations that follow one another share all but one frame
+
+    def __init__(
+        self,
+        game: str,
+        protocol: AtariProtocol,
+        frame_size: int = 84,
+        full_action_space: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        """``game`` is a ROM's name, such as "space_invaders"."""
+        ale_py = import_extra("ale_py", "atari")
+        self._cv2 = import_extra("cv2", "atari")
+        self.protocol = protocol
+        self.description = protocol.describe()
+        self.render_mode = render_mode
+        fps = round(60 / protocol.frames_per_decision)
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": fps}
+
+        # Set before the first interface is made, for that is what prints a banner.
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.ale: ALEInterface = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", protocol.repeat_action_probability)
+        self.ale.setInt("max_num_frames_per_episode", protocol.max_episode_frames)
+        self._rom = ale_py.roms.get_rom_path(game)
+        self.ale.loadROM(self._rom)
+        self._actions = self.ale.getLegalActionSet() if full_action_space else self.ale.getMinimalActionSet()
+
+        shape = (self.frame_stack, frame_size, frame_size)
+        self.action_space = gym.spaces.Discrete(len(self._actions))
+        self.observation_space = gym.spaces.Box(0, 255, shape, np.uint8)
+        self._frames = np.zeros(shape, np.uint8)
+        self._read_screen = self.ale.getScreenRGB if protocol.rgb_mean else self.ale.getScreenGrayscale
+        self._screen = self._read_screen()
+        self._newest_screen = np.empty_like(self._screen)
+        self._lives = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Frames, dict[str, Any]]:
+        """Start a game and let some no-ops pass; a seed sets the emulator's generator and the no-ops'."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.ale.setInt("random_seed", int(self.np_random.integers(2**31)))
+            self.ale.loadROM(self._rom)  # ALE takes up a seed only here
+        self.ale.reset_game()
+        if self.protocol.max_noops:
+            for _ in range(self.np_random.integers(1, self.protocol.max_noops, endpoint=True)):
+                self.ale.act(0)
+                if self.ale.game_over():
+                    self.ale.reset_game()
+        self._lives = self.ale.lives()
+        self._read_screen(self._screen)
+        self._frames[:] = self._shrink(self._screen)
+        return self._frames.copy(), self._info()
+
+    def step(self, action: int) -> tuple[Frames, float, bool, bool, dict[str, Any]]:
+        """Repeat an action for the frames of one decision, or until the game is over."""
+        ale, pooled_frames = self.ale, self.protocol.pooled_frames
+        ale_action = self._actions[action]
+        score = 0
+        screens = 0
+        for frame in range(1, self.protocol.frames_per_decision + 1):
+            score += ale.act(ale_action)
+            over = ale.game_over()  # or out of frames
+            if over or frame in pooled_frames:
+                self._look(pool=screens > 0)
+                screens += 1
+            if over:
+                break
+        self._frames[:-1] = self._frames[1:]
+        self._frames[-1] = self._shrink(self._screen)
+
+        truncated = ale.game_truncated()
+        lives = ale.lives()
+        info = self._info()
+        info[TERMINAL_FOR_LEARNER] = (self.protocol.life_loss_is_terminal and lives < self._lives) or (
+            self.protocol.timeout_is_terminal and truncated
+        )
+        self._lives = lives
+        return self._frames.copy(), float(score), ale.game_over(with_truncation=False), truncated, info
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """Give the emulator's screen in colour."""
+        return self.ale.getScreenRGB() if self.render_mode == "rgb_array" else None
+
+    def _look(self, pool: bool) -> None:
+        """Read the screen, over the one held or into its pixelwise maximum with it."""
+        if pool:
+            self._read_screen(self._newest_screen)
+            np.maximum(self._screen, self._newest_screen, out=self._screen)
+        else:
+            self._read_screen(self._screen)
+
+    def _shrink(self, screen: Frames) -> Frames:
+        if self.protocol.rgb_mean:
+            screen = self._cv2.transform(screen, np.full((1, 3), 1 / 3))
+        shrunk: Frames = self._cv2.resize(screen, self._frames.shape[1:], interpolation=self._cv2.INTER_AREA)
+        return shrunk
+
+    def _info(self) -> dict[str, Any]:
+        return {"lives": self.ale.lives(), "frame_number": self.ale.getEpisodeFrameNumber()}
+
+
+def make_atari(
+    id_or_game: str,
+    protocol: str = "dqn",
+    max_episode_frames: int | None = None,
+    life_loss_is_terminal: bool | None = None,
+    frame_size: int = 84,
+    full_action_space: bool = False,
+    render_mode: str | None = None,
+) -> AtariEnv:
+    """Make an Atari environment from a registered id ("ALE/Pong-v5") or a ROM's name ("pong").
+
+    Frame skip, stickiness and frame limit are the protocol's, whatever the id says; ``max_episode_frames``
+    and ``life_loss_is_terminal`` change it as in `AtariSettings`.
+    """
+    settings = AtariSettings(protocol, max_episode_frames, life_loss_is_terminal)
+    roms = import_extra("ale_py.roms", "atari")
+    if id_or_game in roms.get_all_rom_ids():
+        return AtariEnv(id_or_game, settings.resolve(), frame_size, full_action_space, render_mode)
+    spec = find_spec(id_or_game)
+    if not is_atari(spec):
+        raise UnknownEnvironment(f"{id_or_game} is not an Atari environment.")
+    env = AtariEnv(spec.kwargs["game"], settings.resolve(), frame_size, full_action_space, render_mode)
+    env.description += f"; the frame skip and stickiness of {id_or_game} itself are overridden"
+    return env

@@ -1,0 +1,72 @@
+"""The ids that `make_env` understands: Gymnasium's own, ale_py's, and those registered here."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from importlib import import_module
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from bdqn.envs.extras import MissingExtra, import_extra
+
+MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
+
+
+class UnknownEnvironment(ValueError):
+    """An id under which nothing is registered."""
+
+
+def register_environments() -> None:
+    """Make our ids known to Gymnasium; nothing is imported before an environment is made."""
+    gym.register("bdqn/DeepSea-v0", entry_point="bdqn.envs.deep_sea:DeepSea")
+    for game in MINATAR_GAMES:
+        for version, minimal_actions in ((0, False), (1, True)):
+            env_id = f"MinAtar/{game.title().replace('_', '')}-v{version}"
+            # MinAtar's own registration, if someone called it, knows the same ids but seeds only in part.
+            gym.registry.pop(env_id, None)
+            gym.register(
+                env_id,
+                entry_point="bdqn.envs.minatar:MinAtar",
+                kwargs={"game": game, "minimal_actions": minimal_actions},
+            )
+
+
+def find_spec(env_id: str) -> EnvSpec:
+    """Look an id up, or name the nearest ones; "module:id" imports the module first, as Gymnasium does."""
+    module, _, name = env_id.rpartition(":")
+    if module:
+        import_module(module)
+    if name not in gym.registry:
+        try:
+            import_extra("ale_py", "atari")  # registers its ids when imported
+        except MissingExtra:
+            if re.search(r"^ALE/|NoFrameskip-v\d+$", name):
+                raise
+    if name not in gym.registry:
+        raise UnknownEnvironment(f"There is no environment {env_id!r}{_suggest(name)}.")
+    return gym.registry[name]
+
+
+def is_atari(spec: EnvSpec) -> bool:
+    """Say whether an id is one of ale_py's."""
+    return isinstance(spec.entry_point, str) and spec.entry_point.startswith("ale_py")
+
+
+def _suggest(name: str, count: int = 3, cutoff: float = 0.7) -> str:
+    """Name the ids nearest to a mistyped one, which may lack the namespace or the version."""
+
+    def similarity(spec: EnvSpec) -> float:
+        spellings = (spec.id, spec.name, f"{spec.name}-v{spec.version}")
+        return max(SequenceMatcher(None, name.lower(), text.lower()).ratio() for text in spellings)
+
+    newest: dict[tuple[str | None, str], EnvSpec] = {}
+    for spec in gym.registry.values():
+        key = (spec.namespace, spec.name)
+        if key not in newest or (spec.version or 0) > (newest[key].version or 0):
+            newest[key] = spec
+    # Of equally near ids the namespaced come first: ALE/Pong-v5 before the older Pong-v4.
+    scored = sorted(((similarity(spec), "/" in spec.id, spec.id) for spec in newest.values()), reverse=True)
+    nearest = [env_id for score, _, env_id in scored[:count] if score >= cutoff]
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else ""

@@ -1,0 +1,70 @@
+"""The five games of MinAtar (Young and Tian 2019) as Gymnasium environments."""
+
+from __future__ import annotations
+
+from colorsys import hsv_to_rgb
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.envs.extras import import_extra
+
+Grid = NDArray[np.bool_]
+
+
+class MinAtar(gym.Env[Grid, Any]):
+    """A game on a 10 x 10 grid, one boolean channel per kind of object.
+
+    With MinAtar's defaults: an action is replaced by the previous one with probability 0.1, games grow harder
+    as they go on, and an episode has no time limit.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012, Gymnasium's own declaration
+    pixels_per_cell: ClassVar[int] = 32
+
+    def __init__(
+        self,
+        game: str,
+        minimal_actions: bool = True,
+        sticky_action_prob: float = 0.1,
+        difficulty_ramping: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """``game`` in lower case with underscores; ``minimal_actions`` leaves out those without effect."""
+        self.game = import_extra("minatar", "minatar").Environment(
+            game, sticky_action_prob=sticky_action_prob, difficulty_ramping=difficulty_ramping
+        )
+        self.render_mode = render_mode
+        self._actions = self.game.minimal_action_set() if minimal_actions else range(self.game.num_actions())
+        self.action_space = gym.spaces.Discrete(len(self._actions))
+        shape = tuple(self.game.state_shape())  # (10, 10, channels)
+        self.observation_space = gym.spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type, assignment]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Grid, dict[str, Any]]:
+        """Start a game; a seed makes all that follows depend on it and the actions alone."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.game.seed(int(self.np_random.integers(2**32)))
+            self.game.last_action = 0  # MinAtar lets an action stick across episodes
+        self.game.reset()
+        return self.game.state(), {}
+
+    def step(self, action: int) -> tuple[Grid, float, bool, bool, dict[str, Any]]:
+        """Move the game on by one frame."""
+        reward, terminated = self.game.act(self._actions[action])
+        return self.game.state(), float(reward), bool(terminated), False, {}
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """Paint every cell in the colour of its last occupied channel, black if it is empty."""
+        if self.render_mode != "rgb_array":
+            return None
+        state = self.game.state()
+        channels = state.shape[-1]
+        colours = [(0.0, 0.0, 0.0)] + [hsv_to_rgb(i / channels, 0.7, 1.0) for i in range(channels)]
+        topmost = (state * np.arange(1, channels + 1)).max(-1)  # (10, 10), 0 = empty
+        image: NDArray[np.uint8] = (255 * np.array(colours)).astype(np.uint8)[topmost]
+        return image.repeat(self.pixels_per_cell, 0).repeat(self.pixels_per_cell, 1)

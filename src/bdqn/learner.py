@@ -1,0 +1,260 @@
+"""What a user holds: an agent, its environments, and questions to ask of its posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import psutil
+import torch
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from bdqn import rules
+from bdqn.agent import QAgent
+from bdqn.configure import Configuration, configure, recipe_named
+from bdqn.envs import Environments, Source, family, make_env
+from bdqn.networks import ObservationSpec
+from bdqn.posterior import Array, Posterior
+from bdqn.replay import bytes_per_frame
+from bdqn.seeding import generator, integer_seed
+from bdqn.settings import SettingError, nearest
+from bdqn.step import Step
+
+Callback = Callable[["Learner", Step], bool | None]
+
+
+@dataclass(frozen=True)
+class QPosterior:
+    """Belief about Q at one observation (actions,) or a batch of them (batch, actions)."""
+
+    mean: Array
+    std: Array  # epistemic: about the mean return; more data shrinks it
+    predictive_std: Array  # of a single regression target: the noise included
+
+
+def make(
+    agent: str,
+    env: Source,
+    *,
+    seed: int = 0,
+    preset: str = "default",
+    num_envs: int = 1,
+    device: str = "cpu",
+    network: torch.nn.Module | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Learner:
+    """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance."""
+    sample = env if isinstance(env, str | gym.Env) else env()
+    configuration = configure(agent, family(sample), preset, settings)
+    return Learner(
+        configuration,
+        env,
+        seed=seed,
+        num_envs=num_envs,
+        device=device,
+        network=network,
+        env_kwargs=env_kwargs,
+    )
+
+
+class Learner:
+    """An agent in its environments: learn, predict, and say how sure it is."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        env: Source,
+        *,
+        seed: int = 0,
+        num_envs: int = 1,
+        device: str = "cpu",
+        network: torch.nn.Module | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if num_envs < 1 or (num_envs > 1 and isinstance(env, gym.Env)):
+            raise SettingError(
+                f"num_envs is {num_envs}, but one environment instance was given: give a function that makes one."
+                if num_envs > 1
+                else f"num_envs must be at least 1, not {num_envs}."
+            )
+        self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
+        self.env_kwargs = dict(env_kwargs or {})
+        self.envs = Environments(
+            [self.make_env() for _ in range(num_envs)],
+            [integer_seed(seed, f"environment-{i}") for i in range(num_envs)],
+        )
+        space = self.envs.observation_space
+        spec = observation_spec(self.envs.envs[0])
+        check_memory(configuration.training.buffer_size, spec)
+        recipe = recipe_named(configuration.agent)
+        self.agent = QAgent(
+            spec,
+            int(self.envs.action_space.n),
+            recipe.choices(configuration.agent_settings),
+            configuration.training,
+            seed=seed,
+            num_envs=num_envs,
+            device=device,
+            network=network,
+        )
+        self.agent.start(self.envs.obs)
+        self._first_observation = int(space.start) if isinstance(space, spaces.Discrete) else 0
+        self._first_action = int(self.envs.action_space.start)
+        self._predict_rng = generator(seed, "predict")
+
+    # --- learning ---------------------------------------------------------------------------------------------
+
+    @property
+    def num_timesteps(self) -> int:
+        """Decisions taken so far, over all environments."""
+        return self.agent.steps
+
+    def make_env(self) -> gym.Env[Any, Any]:
+        """Another environment like those that it learns in (the same one, if an instance was given)."""
+        by_id = self.configuration.family == "atari" and isinstance(self.env_source, str)
+        atari = asdict(self.configuration.atari) if by_id else {}
+        return make_env(self.env_source, env_kwargs=self.env_kwargs, **atari)
+
+    def steps(self, total_steps: int) -> Iterator[Step]:
+        """Interact and learn for ``total_steps`` decisions, giving each step as it happens."""
+        last = self.agent.steps + total_steps
+        while self.agent.steps < last:
+            actions = self.agent.act(self.envs.obs)
+            step = self.envs.step(actions)
+            self.agent.observe(actions, step)
+            yield step
+
+    def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
+        """Learn for ``total_steps`` more decisions; a callback that returns False stops it."""
+        for step in self.steps(total_steps):
+            if callback is not None and callback(self, step) is False:
+                break
+        return self
+
+    # --- what it does and believes ----------------------------------------------------------------------------
+
+    def predict(
+        self,
+        observation: ArrayLike,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[np.int64], None]:
+        """Actions for one observation or a batch: greedy under the mean, or as it explores (a Thompson draw per row)."""
+        batch, single = self._batch(observation)
+        if deterministic:
+            actions = rules.greedy(self.agent.view(batch).mean)
+        else:
+            index = self.agent.online.head.draw(self._predict_rng, len(batch))
+            view = self.agent.view(batch, index)
+            actions = self.agent.choices.policy(view, self.agent.steps, self._predict_rng)
+        actions = actions + self._first_action
+        return (actions[0] if single else actions), None
+
+    def q_values(self, observation: ArrayLike) -> Array:
+        """Q of every action (the posterior mean, where there is a posterior)."""
+        batch, single = self._batch(observation)
+        mean = self.agent.view(batch).mean.astype(np.float64)
+        return mean[0] if single else mean
+
+    def q_posterior(self, observation: ArrayLike) -> QPosterior:
+        """How good every action is believed to be, and how sure that belief is."""
+        posterior, x, single = self._posterior_at(observation)
+        mean, std, predictive = posterior.mean @ x.T, posterior.std(x), posterior.predictive_std(x)
+        rows = slice(None) if not single else 0
+        return QPosterior(mean.T[rows], std.T[rows], predictive.T[rows])
+
+    def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
+        """How probably each action is the best one, by ``samples`` posterior draws."""
+        posterior, x, single = self._posterior_at(observation)
+        draws = posterior.sample_values(x, generator(self.seed, "probabilities"), samples)  # (samples, actions, n)
+        probabilities = rules.optimal_action_probabilities(np.swapaxes(draws, -1, -2))
+        return probabilities[0] if single else probabilities
+
+    def safe_action(
+        self,
+        observation: ArrayLike,
+        criterion: str = "lcb",
+        spread: Literal["epistemic", "predictive"] = "epistemic",
+        **parameters: float,
+    ) -> NDArray[np.int64]:
+        """The safest action: by lower confidence bound, probability of reaching a threshold, or tail mean (CVaR).
+
+        The paper's safety section prints the variance of the *mean* return, which is spread="epistemic";
+        "predictive" adds the noise of the regression's targets.
+        """
+        if criterion not in rules.SAFETY_CRITERIA:
+            raise SettingError(f"There is no criterion {criterion!r}; {nearest(criterion, rules.SAFETY_CRITERIA)}")
+        if spread not in ("epistemic", "predictive"):
+            raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
+        q = self.q_posterior(observation)
+        std = q.std if spread == "epistemic" else q.predictive_std
+        safety = rules.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
+        return np.asarray(rules.greedy(safety) + self._first_action)
+
+    # --- keeping it -------------------------------------------------------------------------------------------
+
+    def save(self, path: str) -> None:
+        """Write the agent to a directory: safetensors and JSON, without the replay memory."""
+        from bdqn.checkpoint import save
+
+        save(self, path)
+
+    def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, bool]:
+        batch, single = self._batch(observation)
+        head = self.agent.online.head
+        if head.posterior is None:
+            raise TypeError(
+                f"{self.configuration.agent} keeps no posterior over Q; q_values() has its Q-values, "
+                "and a Bayesian agent such as bdqn has a posterior."
+            )
+        return head.posterior, head.regressors(self.agent.features(batch)), single
+
+    def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
+        """Observations as the agent sees them, as a batch, and whether it was a single one."""
+        spec = self.agent.spec
+        array = np.asarray(observation)
+        if array.shape == spec.shape:
+            array, single = array[None], True
+        elif array.shape[1:] == spec.shape and array.ndim == len(spec.shape) + 1:
+            single = False
+        else:
+            raise ValueError(f"Observations have shape {spec.shape} (or a batch of them), not {array.shape}.")
+        return (array - self._first_observation if spec.categories else array).astype(spec.dtype), single
+
+
+def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
+    """What the networks and the replay memory need to know of an environment's observations."""
+    space = env.observation_space
+    if isinstance(space, spaces.Discrete):
+        return ObservationSpec((), np.dtype(np.int64), categories=int(space.n))
+    assert isinstance(space, spaces.Box)
+    dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
+    # Gymnasium writes "unbounded" as infinity, or as the largest float.
+    bounded = bool((np.abs([space.low, space.high]).astype(np.float64) < 1e30).all())
+    inner = env.unwrapped
+    shares_frames = getattr(inner, "frame_stack", 0) and inner.observation_space == space
+    return ObservationSpec(
+        space.shape,
+        dtype,
+        low=space.low.astype(np.float32) if bounded else None,
+        high=space.high.astype(np.float32) if bounded else None,
+        stack=inner.frame_stack if shares_frames else 0,  # type: ignore[attr-defined]
+    )
+
+
+def check_memory(buffer_size: int, spec: ObservationSpec) -> None:
+    """Refuse a replay memory that cannot fit, and say which would."""
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack)
+    free = psutil.virtual_memory().available
+    fits = int(0.9 * free / per_frame)
+    if buffer_size > fits:
+        raise SettingError(
+            f"A replay memory of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set buffer_size to at most {fits:,}."
+        )

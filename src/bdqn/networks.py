@@ -1,0 +1,141 @@
+"""From observations to the input of a head: encoders and convolutional torsos, the paper's among them.
+
+A torso ends where the dense layers begin; those belong to the head (some exploration methods change them).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+# Smallest image side that the paper's three convolutions can take.
+_NATURE_SIDE = 36
+
+
+@dataclass(frozen=True)
+class ObservationSpec:
+    """What an observation looks like, without Gymnasium: a Discrete space has ``categories``, a Box has a shape."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    categories: int = 0
+    low: NDArray[np.float32] | None = None  # bounds, where every one is finite
+    high: NDArray[np.float32] | None = None
+    stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
+
+    @property
+    def is_image(self) -> bool:
+        return len(self.shape) == 3 or (len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE)
+
+
+class Encoder(nn.Module):
+    """Observations as the environment gives them -> float tensors on a scale that a network likes.
+
+    Bytes become [0, 1], bounded values [-1, 1], categories one-hot vectors; images get their channels first.
+    """
+
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(self, spec: ObservationSpec) -> None:
+        super().__init__()
+        self.categories = spec.categories
+        self.channels_last = len(spec.shape) == 3 and int(np.argmin(spec.shape)) == 2
+        self.add_channel = spec.is_image and len(spec.shape) == 2
+        self.flatten = not spec.is_image
+        offset, scale = _normaliser(spec)
+        self.normalises = bool((offset != 0).any() or (scale != 1).any())
+        # Not learned and derived from the space, so not part of saved states.
+        self.register_buffer("offset", torch.as_tensor(offset), persistent=False)
+        self.register_buffer("scale", torch.as_tensor(scale), persistent=False)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        if self.categories:
+            return nn.functional.one_hot(obs, self.categories).float()
+        x = obs.float()
+        if self.normalises:
+            x = (x - self.offset) * self.scale
+        if self.channels_last:
+            x = x.permute(0, 3, 1, 2)
+        if self.add_channel:
+            x = x.unsqueeze(1)
+        return x.flatten(1) if self.flatten else x
+
+
+def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    one = np.ones((), np.float32)
+    if spec.dtype == np.uint8 and spec.is_image:
+        return 0 * one, one / 255
+    if spec.low is None or spec.high is None or spec.dtype == np.bool_:
+        return 0 * one, one
+    width = np.where(spec.high > spec.low, spec.high - spec.low, 2.0).astype(np.float32)
+    return (spec.low + width / 2).astype(np.float32), (2 / width).astype(np.float32)
+
+
+def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
+    """The torso for these observations: the paper's for large images, MinAtar's for small ones, none for vectors."""
+    layers: list[nn.Module] = [Encoder(spec)]
+    if spec.is_image:
+        side = min(sorted(spec.shape)[-2:])
+        channels = 1 if len(spec.shape) == 2 else min(spec.shape)
+        layers += _nature(channels) if side >= _NATURE_SIDE else _minatar(channels)
+        layers.append(nn.Flatten())
+    torso = nn.Sequential(*layers)
+    initialise(torso, generator)
+    return torso
+
+
+def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
+    """A user's own module, which gets encoded observations and gives features (batch, d); their weights are kept."""
+    return nn.Sequential(Encoder(spec), copy.deepcopy(network))
+
+
+def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
+    """How many numbers a torso gives per observation."""
+    dtype = torch.int64 if spec.categories else torch.uint8
+    with torch.no_grad():
+        out = torso(torch.zeros((1, *spec.shape), dtype=dtype))
+    if out.ndim != 2:
+        raise ValueError(f"The network must give features of shape (batch, d); it gave {tuple(out.shape)}.")
+    return int(out.shape[1])
+
+
+def dense_layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear + ReLU from each size to the next."""
+    pairs = zip(sizes[:-1], sizes[1:], strict=True)
+    return nn.Sequential(*(layer for i, o in pairs for layer in (nn.Linear(i, o), nn.ReLU())))
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """PyTorch's own initialisation of linear and convolutional layers, from an explicit generator."""
+    for layer in module.modules():
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+            if layer.bias is not None:
+                bound = 1 / math.sqrt(layer.weight[0].numel())
+                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+
+
+def _nature(channels: int) -> list[nn.Module]:
+    """The paper's convolutions (those of Mnih et al., 2015)."""
+    return [
+        nn.Conv2d(channels, 32, 8, stride=4),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 4, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 3, stride=1),
+        nn.ReLU(),
+    ]
+
+
+def _minatar(channels: int) -> list[nn.Module]:
+    """The convolution of Young and Tian's MinAtar agents."""
+    return [nn.Conv2d(channels, 16, 3), nn.ReLU()]

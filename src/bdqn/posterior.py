@@ -1,0 +1,254 @@
+"""Gaussian Bayesian linear regression: the belief that Bayesian DQN, LinPSRL and LinUCB share.
+
+A belief about weights w with y = x . w + noise is a mean and the Cholesky factor of a precision, never an
+explicit covariance: fitting is two triangular solves, a draw is one. Everything is float64 and batched over
+leading axes, so "one posterior per action" is an array of shape (actions, ...).
+
+Eq. (w) of the paper, with its sigma_eps and sigma read as the variances ``noise_var`` and ``prior_var``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+
+Array = NDArray[np.float64]
+
+
+class PosteriorError(ArithmeticError):
+    """A posterior that cannot be computed: the message names the action, the cause and the remedy."""
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Noise of a known variance (the paper's sigma_eps)."""
+
+    var: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive(noise_var=self.var)
+
+
+@dataclass(frozen=True)
+class InverseGamma:
+    """Noise of unknown variance ~ InverseGamma(shape, scale), learned from the residuals (Normal-Inverse-Gamma)."""
+
+    shape: float = 2.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive(noise_scale=self.scale)
+        if not 1 < self.shape < np.inf:
+            raise ValueError(f"noise_shape must be above 1 (so that the noise has a mean), not {self.shape!r}.")
+
+
+@dataclass(frozen=True)
+class Prior:
+    """w ~ N(mean, var I) under fixed noise; w | noise_var ~ N(mean, noise_var * var I) under InverseGamma noise.
+
+    Tying the prior to the noise in the second case makes the belief conjugate, and free of the rewards' units.
+    """
+
+    var: float = 1.0
+    noise: Fixed | InverseGamma = Fixed()
+    mean: float | Array = 0.0
+
+    def __post_init__(self) -> None:
+        _require_positive(prior_var=self.var)
+
+    @property
+    def ridge(self) -> float:
+        """What is added to the Gram matrix's diagonal (lambda in the theory)."""
+        return self.noise.var / self.var if isinstance(self.noise, Fixed) else 1.0 / self.var
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All that a regression needs of its data: sums that add, so sequential and batch fits agree."""
+
+    gram: Array  # (..., d, d)  sum of x x'
+    cross: Array  # (..., d)    sum of x y
+    squares: Array  # (...)     sum of y y
+    count: Array  # (...)       number of samples
+
+    @classmethod
+    def zero(cls, dim: int, batch: tuple[int, ...] = ()) -> Moments:
+        return cls(np.zeros((*batch, dim, dim)), np.zeros((*batch, dim)), np.zeros(batch), np.zeros(batch))
+
+    def add(self, x: ArrayLike, y: ArrayLike) -> Moments:
+        """The moments after also seeing rows x (..., n, d) with targets y (..., n)."""
+        x = np.asarray(x, np.float64)
+        y = np.asarray(y, np.float64)
+        x_t = np.swapaxes(x, -1, -2)
+        return Moments(
+            self.gram + x_t @ x,
+            self.cross + (x_t @ y[..., None])[..., 0],
+            self.squares + (y * y).sum(-1),
+            self.count + y.shape[-1],
+        )
+
+    def add_by_action(self, x: ArrayLike, actions: NDArray[np.integer[Any]], y: ArrayLike) -> None:
+        """Add, in place, each row of x (n, d) to the moments of the action that was taken there."""
+        x = np.asarray(x, np.float64)
+        y = np.asarray(y, np.float64)
+        for action in np.unique(actions):
+            rows = actions == action
+            x_a, y_a = x[rows], y[rows]
+            self.gram[action] += x_a.T @ x_a
+            self.cross[action] += x_a.T @ y_a
+            self.squares[action] += y_a @ y_a
+            self.count[action] += len(y_a)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Belief about the weights of one regression, or of a batch of them along leading axes.
+
+    With noise variance v, w ~ N(mean, v (factor factor')^-1). Under InverseGamma noise v itself is uncertain,
+    v ~ InverseGamma(noise_shape, noise_scale), and Q is Student-t; ``noise_shape`` is infinite for fixed noise.
+    """
+
+    mean: Array  # (..., d)
+    factor: Array  # (..., d, d) lower Cholesky factor of gram + ridge I
+    noise_var: Array  # (...) expected noise variance
+    noise_shape: Array  # (...)
+
+    @property
+    def dim(self) -> int:
+        return int(self.mean.shape[-1])
+
+    @property
+    def noise_scale(self) -> Array:
+        return self.noise_var * (self.noise_shape - 1.0)
+
+    def sample(self, rng: np.random.Generator, size: int | None = None, temperature: float = 1.0) -> Array:
+        """Draw weights, (size, ..., d) or (..., d); ``temperature`` multiplies the covariance."""
+        shape = self.mean.shape if size is None else (size, *self.mean.shape)
+        noise_var = self._sample_noise_var(rng, shape[:-1])
+        z = rng.standard_normal(shape)
+        # factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse.
+        columns = z[..., None] if size is None else np.moveaxis(z, 0, -1)  # (..., d, size)
+        spread = solve_triangular(self.factor, columns, lower=True, trans="T", check_finite=False)
+        spread = spread[..., 0] if size is None else np.moveaxis(spread, -1, 0)
+        return np.asarray(self.mean + np.sqrt(temperature * noise_var)[..., None] * spread)
+
+    def sample_values(self, x: ArrayLike, rng: np.random.Generator, size: int) -> Array:
+        """Draw x . w at rows x (n, d), each row on its own (cheaper than drawing w). (size, ..., n)"""
+        mean = self.mean @ np.asarray(x, np.float64).T  # (..., n)
+        shape = (size, *mean.shape)
+        # Relative to its expectation, so that std() can be reused: 1 for fixed noise.
+        noise = self._sample_noise_var(rng, shape[:-1]) / self.noise_var
+        return np.asarray(mean + np.sqrt(noise)[..., None] * self.std(x) * rng.standard_normal(shape))
+
+    def std(self, x: ArrayLike) -> Array:
+        """Epistemic standard deviation of x . w at rows x (n, d): what more data would remove. (..., n)"""
+        x_t = np.asarray(x, np.float64).T
+        x_t = np.broadcast_to(x_t, (*self.mean.shape[:-1], *x_t.shape))
+        half = solve_triangular(self.factor, x_t, lower=True, check_finite=False)  # (..., d, n)
+        return np.asarray(np.sqrt(self.noise_var[..., None] * (half * half).sum(-2)))
+
+    def predictive_std(self, x: ArrayLike) -> Array:
+        """Standard deviation of a new target at rows x: the epistemic part and the noise. (..., n)"""
+        return np.sqrt(self.std(x) ** 2 + self.noise_var[..., None])
+
+    def condition_number(self) -> Array:
+        """Condition number of the precision, from its factor's eigenvalues. (...)"""
+        return _condition_number(self.factor @ np.swapaxes(self.factor, -1, -2))
+
+    def state(self) -> dict[str, Array]:
+        return {
+            "mean": self.mean,
+            "factor": self.factor,
+            "noise_var": self.noise_var,
+            "noise_shape": self.noise_shape,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Array]) -> Posterior:
+        return cls(state["mean"], state["factor"], state["noise_var"], state["noise_shape"])
+
+    def _sample_noise_var(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        known = np.isinf(self.noise_shape)
+        if known.all():
+            return np.broadcast_to(self.noise_var, shape)
+        return np.asarray(self.noise_scale / rng.standard_gamma(self.noise_shape, shape))
+
+
+def fit(moments: Moments, prior: Prior) -> Posterior:
+    """The posterior of Eq. (w), by the Cholesky factor of gram + ridge I."""
+    _require_finite(moments)
+    ridge = prior.ridge
+    factor = _cholesky(moments.gram + ridge * np.eye(moments.cross.shape[-1]))
+    # Centring on the prior mean keeps one formula for zero and non-zero means: w - m0 has a zero-mean prior.
+    centre = np.broadcast_to(np.asarray(prior.mean, np.float64), moments.cross.shape)
+    residual_cross = moments.cross - (moments.gram @ centre[..., None])[..., 0]
+    shift = _solve(factor, residual_cross)
+    mean = centre + shift
+    if isinstance(prior.noise, Fixed):
+        batch = moments.count.shape
+        return Posterior(mean, factor, np.full(batch, prior.noise.var), np.full(batch, np.inf))
+    shape = prior.noise.shape + moments.count / 2
+    # The scale grows by half of: squared residuals of the mean + ridge |mean - prior mean|^2.
+    residual_squares = (
+        moments.squares
+        - 2 * (centre * moments.cross).sum(-1)
+        + (centre * (moments.gram @ centre[..., None])[..., 0]).sum(-1)
+    )
+    explained = (shift * residual_cross).sum(-1)
+    scale = prior.noise.scale + np.maximum(residual_squares - explained, 0.0) / 2
+    return Posterior(mean, factor, scale / (shape - 1.0), shape)
+
+
+def _solve(factor: Array, rhs: Array) -> Array:
+    half = solve_triangular(factor, rhs[..., None], lower=True, check_finite=False)
+    return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))[..., 0]
+
+
+def _cholesky(precision: Array) -> Array:
+    try:
+        return np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        pass
+    for index in np.ndindex(precision.shape[:-2]):  # find the culprit, to name it
+        try:
+            np.linalg.cholesky(precision[index])
+        except np.linalg.LinAlgError as error:
+            condition = float(_condition_number(precision[index]))
+            raise PosteriorError(
+                f"The posterior precision of {_name(index)} is not positive definite (condition number "
+                f"{condition:.3g}): the features are too large or too alike for the prior. "
+                "Raise the ridge (a smaller prior_var, or a larger noise_var), or lower the learning rate."
+            ) from error
+    raise PosteriorError("A batched Cholesky factorisation failed although each matrix factors alone.")
+
+
+def _condition_number(precision: Array) -> Array:
+    eigenvalues = np.linalg.eigvalsh(precision)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(eigenvalues[..., 0] > 0, eigenvalues[..., -1] / eigenvalues[..., 0], np.inf))
+
+
+def _require_finite(moments: Moments) -> None:
+    for name, value, trailing in (("gram", moments.gram, 2), ("cross", moments.cross, 1), ("squares", moments.squares, 0)):
+        bad = ~np.isfinite(value).all(axis=tuple(range(value.ndim - trailing, value.ndim)))
+        if bad.any():
+            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise PosteriorError(
+                f"The regression data of {_name(index)} hold a non-finite value (moment: {name}; condition number "
+                "undefined): features or targets have diverged. Lower the learning rate or clip the rewards."
+            )
+
+
+def _name(index: tuple[int, ...]) -> str:
+    return f"action {index[-1]}" if index else "the regression"

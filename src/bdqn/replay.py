@@ -1,0 +1,169 @@
+"""Replay memory that stores every frame once.
+
+Each of N environments writes its own ring of frames: the frame at ``cursor`` is where that environment stands now,
+the one after it is the oldest. A transition is a frame, the action taken there and the frame that follows. Where an
+episode ends, its final frame takes a slot of its own, so that a truncated episode can still be bootstrapped; a ring
+of ``capacity`` frames therefore holds one transition fewer per episode. Stacks of frames are put together when they
+are sampled, under the rule that the environments use: before its fourth frame an episode repeats its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Transitions (obs, action, reward, next_obs); ``terminal`` where nothing of value follows."""
+
+    obs: NDArray[Any]
+    action: NDArray[np.int64]
+    reward: NDArray[np.float32]
+    next_obs: NDArray[Any]
+    terminal: NDArray[np.bool_]
+
+
+def bytes_per_frame(obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int) -> int:
+    """Memory that one slot takes: its frame, and what is noted beside it."""
+    frame = obs_shape[1:] if stack else obs_shape
+    beside = (np.int32, np.float32, np.bool_, np.bool_, np.uint8)
+    return int(np.prod(frame)) * np.dtype(dtype).itemsize + sum(np.dtype(kind).itemsize for kind in beside)
+
+
+class Replay:
+    """Uniform replay over ``capacity`` frames, shared equally among ``num_envs`` environments."""
+
+    def __init__(
+        self, capacity: int, obs_shape: tuple[int, ...], dtype: DTypeLike, num_envs: int = 1, stack: int = 0
+    ) -> None:
+        """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing."""
+        slots = capacity // num_envs
+        if slots < stack + 2:
+            raise ValueError(
+                f"buffer_size {capacity} leaves {slots} frames for each of {num_envs} environments; "
+                f"at least {stack + 2} are needed."
+            )
+        self.stack = stack
+        frame = obs_shape[1:] if stack else obs_shape
+        # np.zeros reserves address space; memory is taken only as the ring fills.
+        self.frames = np.zeros((num_envs, slots, *frame), dtype)
+        self.actions = np.zeros((num_envs, slots), np.int32)
+        self.rewards = np.zeros((num_envs, slots), np.float32)
+        self.terminals = np.zeros((num_envs, slots), np.bool_)
+        self.is_transition = np.zeros((num_envs, slots), np.bool_)
+        # How many earlier frames of its episode a slot's stack reaches back to: min(steps since reset, stack - 1).
+        self.reach = np.zeros((num_envs, slots), np.uint8)
+        self.cursor = np.zeros(num_envs, np.int64)
+        self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
+        self._envs = np.arange(num_envs)
+        self._lookback = np.arange(max(stack, 1) - 1, -2, -1)  # stack-1, ..., 1, 0, -1: oldest frame to next frame
+
+    @property
+    def slots(self) -> int:
+        """Frames per environment."""
+        return int(self.frames.shape[1])
+
+    @property
+    def num_envs(self) -> int:
+        return int(self.frames.shape[0])
+
+    def __len__(self) -> int:
+        """How many transitions can be sampled now."""
+        env, slot = np.nonzero(self.is_transition)
+        return int(self._intact(env, slot).sum())
+
+    def start(self, obs: NDArray[Any]) -> None:
+        """Every environment stands at the first observation of an episode (any unfinished one is cut there)."""
+        if (self.written > 1).any():
+            self._advance(self._envs)
+        self.frames[self._envs, self.cursor] = self._newest(obs)
+        self.reach[self._envs, self.cursor] = 0
+
+    def add(
+        self,
+        action: NDArray[np.int64],
+        reward: NDArray[np.float64],
+        next_obs: NDArray[Any],
+        terminal: NDArray[np.bool_],
+        ended: NDArray[np.bool_],
+        obs: NDArray[Any],
+    ) -> None:
+        """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``."""
+        envs, at = self._envs, self.cursor.copy()
+        self.actions[envs, at] = action
+        self.rewards[envs, at] = reward
+        self.terminals[envs, at] = terminal
+        self._advance(envs)
+        self.frames[envs, self.cursor] = self._newest(next_obs)
+        if self.stack:
+            self.reach[envs, self.cursor] = np.minimum(self.reach[envs, at] + 1, self.stack - 1)
+        self.is_transition[envs, at] = True
+        if ended.any():
+            over = np.flatnonzero(ended)
+            self._advance(over)
+            self.frames[over, self.cursor[over]] = self._newest(obs[over])
+            self.reach[over, self.cursor[over]] = 0
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """``size`` transitions, uniformly and with replacement."""
+        return self.gather(*self.sample_index(size, rng))
+
+    def sample_index(self, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where ``size`` transitions stand (environment, slot), drawn uniformly by rejection."""
+        filled = min(int(self.written.max()), self.slots)
+        found: list[NDArray[np.int64]] = []
+        missing = size
+        for _ in range(10_000):
+            pick = rng.integers(filled * self.num_envs, size=missing)
+            env, slot = np.divmod(pick, filled)
+            valid = self.is_transition[env, slot]
+            valid &= self._intact(env, slot)
+            if not found and valid.all():
+                return env, slot
+            found.append(pick[valid])
+            missing -= len(found[-1])
+            if not missing:
+                return np.divmod(np.concatenate(found), filled)
+        raise ValueError("The replay memory holds no transition to sample yet.")
+
+    def gather(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
+        """The transitions that stand at these places."""
+        if self.stack:
+            # obs and next_obs share all frames but one, so one gather of stack + 1 frames serves both.
+            back = np.minimum(self._lookback, self.reach[env, slot][:, None])
+            frames = self.frames[env[:, None], (slot[:, None] - back) % self.slots]
+            obs, next_obs = frames[:, :-1], frames[:, 1:]
+        else:
+            obs, next_obs = self.frames[env, slot], self.frames[env, (slot + 1) % self.slots]
+        return Batch(
+            obs, self.actions[env, slot].astype(np.int64), self.rewards[env, slot], next_obs, self.terminals[env, slot]
+        )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All of it; the arrays are views, to be written out before training goes on."""
+        names = ("frames", "actions", "rewards", "terminals", "is_transition", "reach", "cursor", "written")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        for name, own in self.state().items():
+            own[...] = state[name]
+
+    def _advance(self, envs: NDArray[np.int64]) -> None:
+        """Move on by one slot, whose old transition is thereby forgotten."""
+        self.cursor[envs] = (self.cursor[envs] + 1) % self.slots
+        self.written[envs] += 1
+        self.is_transition[envs, self.cursor[envs]] = False
+
+    def _newest(self, obs: NDArray[Any]) -> NDArray[Any]:
+        return obs[:, -1] if self.stack else obs
+
+    def _intact(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a slot's stack reaches back to frames that the ring has not overwritten."""
+        cursor = self.cursor[env]
+        age = (slot - cursor - 1) % self.slots  # 0 for the oldest frame of a full ring
+        return np.asarray((self.written[env] < self.slots) | (age >= self.reach[env, slot]))

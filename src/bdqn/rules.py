@@ -1,0 +1,79 @@
+"""The rules that turn Q-values, and how sure we are of them, into actions. NumPy only, no state.
+
+Rows are environments or observations, columns are actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Array = NDArray[np.float64]
+Actions = NDArray[np.int64]
+
+
+def greedy(q: Array) -> Actions:
+    """Take the best action; on an exact tie, the first."""
+    return q.argmax(-1)
+
+
+def uniform(rng: np.random.Generator, count: int, num_actions: int) -> Actions:
+    """Take any action."""
+    return rng.integers(num_actions, size=count)
+
+
+def epsilon_greedy(q: Array, epsilon: float, rng: np.random.Generator) -> Actions:
+    """Take the best action, but with probability epsilon any action."""
+    actions = greedy(q)
+    explore = rng.random(len(q)) < epsilon
+    return np.where(explore, rng.integers(q.shape[-1], size=len(q)), actions) if explore.any() else actions
+
+
+def upper_confidence(mean: Array, std: Array, scale: float) -> Actions:
+    """Act as if every action were as good as it plausibly might be (optimism)."""
+    return greedy(mean + scale * std)
+
+
+def linear_schedule(step: int, start: float, end: float, duration: int) -> float:
+    """From ``start`` to ``end`` over ``duration`` steps, then ``end``."""
+    return end if step >= duration else start + (end - start) * step / duration
+
+
+def optimal_action_probabilities(draws: Array) -> Array:
+    """Share of posterior draws (draws, n, actions) in which each action is the best. (n, actions)"""
+    best = draws.argmax(-1)  # (draws, n)
+    return np.stack([(best == action).mean(0) for action in range(draws.shape[-1])], axis=-1)
+
+
+# How safe an action is, from the mean and a spread of its value: higher is safer. (The paper's safety section.)
+
+
+def lower_confidence_bound(mean: Array, std: Array, *, scale: float = 1.645) -> Array:
+    """The value that the action exceeds with 95 % probability, at the default scale."""
+    return mean - scale * std
+
+
+def probability_above(mean: Array, std: Array, *, threshold: float) -> Array:
+    """How probably the value is at least ``threshold``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (mean - threshold) / std
+    certain = np.where(mean >= threshold, np.inf, -np.inf)
+    return np.asarray(ndtr(np.where(std > 0, z, certain)))
+
+
+def conditional_value_at_risk(mean: Array, std: Array, *, alpha: float = 0.05) -> Array:
+    """The mean value over the worst ``alpha`` of outcomes of a Gaussian."""
+    if not 0 < alpha <= 1:
+        raise ValueError(f"alpha must lie in (0, 1], not {alpha!r}.")
+    density = np.exp(-(ndtri(alpha) ** 2) / 2) / np.sqrt(2 * np.pi)
+    return mean - std * (density / alpha)
+
+
+SAFETY_CRITERIA: dict[str, Callable[..., Array]] = {
+    "lcb": lower_confidence_bound,
+    "probability": probability_above,
+    "cvar": conditional_value_at_risk,
+}

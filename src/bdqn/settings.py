@@ -1,0 +1,138 @@
+"""Settings as frozen dataclasses that explain themselves; nothing here imports torch or Gymnasium.
+
+Every field carries its meaning, from which the command line's flags, ``bdqn presets show`` and error messages are made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+
+
+class SettingError(ValueError):
+    """A setting that does not exist or cannot have this value; the message says what would be right."""
+
+
+def setting(default: T, meaning: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
+    """A field with its meaning and, for numbers, the range it must lie in (both ends allowed)."""
+    value: T = field(default=default, metadata={"help": meaning, "minimum": minimum, "maximum": maximum})
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Text that suggests what was meant by a mistyped name."""
+    options = sorted(known)
+    lowered = {option.lower(): option for option in options}
+    close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(options)}."
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a settings class, with its type resolved."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    minimum: float | None
+    maximum: float | None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
+
+    def parse(self, text: str) -> Any:
+        """The value that a command line's text means."""
+        kinds = set(typing.get_args(self.type)) or {self.type}
+        if type(None) in kinds and text.lower() in ("none", ""):
+            return None
+        if bool in kinds:
+            if text.lower() not in ("true", "false"):
+                raise SettingError(f"{self.name} must be true or false, not {text!r}.")
+            return text.lower() == "true"
+        number = float if float in kinds else int if int in kinds else None
+        if number is None:
+            return text
+        try:
+            return number(text.replace("_", ""))
+        except ValueError:
+            if number is int:
+                try:
+                    value = float(text)
+                    if value.is_integer():  # 1e5 is a step count too
+                        return int(value)
+                except ValueError:
+                    pass
+            raise SettingError(f"{self.name} must be a number, not {text!r} ({self.help})") from None
+
+    def check(self, value: Any) -> None:
+        """Refuse a value of the wrong type or out of range."""
+        kinds = typing.get_args(self.type) or (self.type,)
+        if self.choices:
+            if value not in self.choices:
+                raise SettingError(f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}.")
+            return
+        accepted = (*kinds, int) if float in kinds else kinds
+        if not isinstance(value, tuple(accepted)) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise SettingError(f"{self.name} must be {names}, not {value!r} ({self.help})")
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            low, high = self.minimum, self.maximum
+            # Written so that NaN fails too.
+            if not ((low is None or value >= low) and (high is None or value <= high)):
+                span = f"at least {low}" if high is None else f"between {low} and {high}"
+                raise SettingError(f"{self.name} must be {span}, not {value!r} ({self.help})")
+
+
+def settings_of(cls: type) -> dict[str, Setting]:
+    """The settings of a dataclass, by name."""
+    types = typing.get_type_hints(cls)
+    return {
+        f.name: Setting(
+            f.name,
+            types[f.name],
+            None if f.default is MISSING else f.default,
+            f.metadata["help"],
+            f.metadata.get("minimum"),
+            f.metadata.get("maximum"),
+        )
+        for f in fields(cls)
+    }
+
+
+def build(cls: type[T], values: Mapping[str, Any]) -> T:
+    """An instance of a settings class; every value is checked."""
+    known = settings_of(cls)
+    for name, value in values.items():
+        known[name].check(value)
+    return cls(**values)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What every agent of a comparison shares."""
+
+    gamma: float = setting(0.99, "discount factor", minimum=0, maximum=1)
+    learning_rate: float = setting(5e-4, "step size of the optimizer", minimum=0)
+    optimizer: Literal["adam", "rmsprop"] = setting(
+        "adam", "adam, or rmsprop: Graves' centered RMSProp with momentum and epsilon inside the root"
+    )
+    optimizer_eps: float = setting(1e-5, "the optimizer's epsilon", minimum=0)
+    momentum: float = setting(0.95, "rmsprop only: decay of both averages and of the momentum", minimum=0, maximum=1)
+    loss: Literal["huber", "squared"] = setting("huber", "loss on the temporal-difference error")
+    gradient_divisor: float = setting(1.0, "divide the loss by this (the released program divided twice by 32)")
+    batch_size: int = setting(32, "transitions per update", minimum=1)
+    train_freq: int = setting(4, "decisions per update", minimum=1)
+    learning_starts: int = setting(1_000, "decisions taken at random before learning", minimum=1)
+    buffer_size: int = setting(100_000, "frames in the replay memory", minimum=8)
+    target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
+    reward_clip: float = setting(0.0, "the learner sees rewards clipped to +-this; 0: as they are", minimum=0)
+    timeout_is_terminal: bool = setting(False, "treat a time-out as an end without future value")
+    features: int = setting(128, "width of the last hidden layer: the features of the regression", minimum=1)
+    mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1)

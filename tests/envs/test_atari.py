@@ -1,0 +1,195 @@
+"""What each Atari protocol does, read off the emulator."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bdqn.envs import PROTOCOLS, TERMINAL_FOR_LEARNER, AtariEnv, AtariSettings, Environments, make_atari
+
+pytest.importorskip("ale_py", reason="the atari extra is not installed")
+cv2 = pytest.importorskip("cv2", reason="the atari extra is not installed")
+
+NOOP, FIRE, RIGHT = 0, 1, 2  # of the minimal action sets of Pong and Breakout
+
+
+def play(env: AtariEnv, seed: int, decisions: int = 40) -> list[bytes]:
+    obs, _ = env.reset(seed=seed)
+    actions = np.random.default_rng(0).integers(env.action_space.n, size=decisions)  # type: ignore[attr-defined]
+    return [obs.tobytes()] + [env.step(int(action))[0].tobytes() for action in actions]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "frames", "sticky", "noops", "cap"),
+    [
+        ("dqn", 4, 0.0, range(1, 31), 400_000),
+        ("reference-code", 13, 0.0, range(1), 400_000),
+        ("machado", 4, 0.25, range(1), 108_000),
+        ("nature", 4, 0.0, range(1, 31), 0),
+    ],
+)
+def test_the_protocol_is_what_the_emulator_does(
+    protocol: str, frames: int, sticky: float, noops: range, cap: int
+) -> None:
+    env = make_atari("pong", protocol)
+    starts = [env.reset(seed=seed)[1]["frame_number"] for seed in range(3)]
+    starts += [env.reset()[1]["frame_number"] for _ in range(40)]
+    assert set(starts) <= set(noops)
+    assert len(set(starts)) > len(noops) // 3
+    numbers = [env.step(NOOP)[4]["frame_number"] for _ in range(3)]
+    assert np.diff([starts[-1], *numbers]).tolist() == [frames] * 3
+    assert env.ale.getFloat("repeat_action_probability") == sticky
+    assert env.ale.getInt("max_num_frames_per_episode") == cap
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_newest_frame_is_the_maximum_of_the_screens_that_the_protocol_names(protocol: str) -> None:
+    env = make_atari("pong", protocol)
+    play(env, seed=0, decisions=30)
+    rgb = protocol == "reference-code"
+    first, last = (9, 13) if rgb else (3, 4)
+    alternatives = {
+        (first, last): 0,
+        (last,): 0,
+        (first,): 0,
+        (first - 1, last): 0,
+    }  # greatest difference found
+    for _ in range(20):
+        state = env.ale.cloneState(include_rng=True)
+        screens = []
+        for _ in range(last):
+            env.ale.act(env.ale.getMinimalActionSet()[RIGHT])
+            screens.append(env.ale.getScreenRGB() if rgb else env.ale.getScreenGrayscale())
+        env.ale.restoreState(state)
+        newest = env.step(RIGHT)[0][-1]
+        for frames in alternatives:
+            screen = np.maximum.reduce([screens[frame - 1] for frame in frames])
+            gray = np.rint(screen.mean(-1)).astype(np.uint8) if rgb else screen
+            expected = cv2.resize(gray, (84, 84), interpolation=cv2.INTER_AREA).astype(int)
+            alternatives[frames] = max(alternatives[frames], int(np.abs(newest - expected).max()))
+    assert alternatives.pop((first, last)) <= 1  # a mean may round the other way
+    assert min(alternatives.values()) > 10
+
+
+def test_the_protocol_overrides_what_an_id_registers_and_says_so() -> None:
+    for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4", "Pong-v0"):
+        env = make_atari(env_id)
+        start = env.reset(seed=0)[1]["frame_number"]
+        assert env.step(NOOP)[4]["frame_number"] - start == 4
+        assert env.ale.getFloat("repeat_action_probability") == 0.0
+        assert env.description.startswith("Atari protocol dqn: 4 frames per decision, ")
+        assert env.description.endswith(f"{env_id} itself are overridden")
+    assert "sticky actions 0.25" in make_atari("pong", "machado").description
+    assert "\n" not in env.description
+
+
+def test_an_episode_starts_with_its_first_frame_repeated_and_then_shifts() -> None:
+    env = make_atari("pong", "machado")
+    for options in ({"seed": 1}, {}):
+        obs, _ = env.reset(**options)  # type: ignore[arg-type]
+        assert obs in env.observation_space
+        assert obs[0].any()
+        assert all(np.array_equal(frame, obs[0]) for frame in obs)
+        for _ in range(20):
+            kept = obs.copy()
+            next_obs = env.step(RIGHT)[0]
+            assert np.array_equal(next_obs[:-1], obs[1:])
+            assert np.array_equal(obs, kept)
+            assert not np.shares_memory(obs, next_obs)
+            obs = next_obs
+
+
+def test_a_seed_fixes_no_ops_and_sticky_actions() -> None:
+    protocol = replace(PROTOCOLS["machado"], max_noops=30)
+    first = play(AtariEnv("breakout", protocol), seed=1)
+    env = AtariEnv("breakout", protocol)
+    assert play(env, seed=1) == first
+    assert play(env, seed=1) == first
+    assert play(env, seed=2) != first
+    sticky = make_atari("breakout", "machado")
+    assert play(sticky, seed=1) != play(sticky, seed=2)
+
+
+def test_the_frame_limit_truncates_at_that_frame() -> None:
+    env = make_atari("pong", max_episode_frames=42)
+    start = env.reset(seed=0)[1]["frame_number"]
+    assert (42 - start) % 4  # the limit falls inside a decision
+    truncated = False
+    while not truncated:
+        _, _, terminated, truncated, info = env.step(NOOP)
+        assert not terminated
+        assert not info[TERMINAL_FOR_LEARNER]
+    assert info["frame_number"] == 42
+    assert env.reset()[1]["frame_number"] <= 30
+    assert not env.step(NOOP)[3]
+
+
+def test_the_frame_limit_can_be_removed() -> None:
+    env = make_atari("pong", "machado", max_episode_frames=0)
+    assert env.ale.getInt("max_num_frames_per_episode") == 0
+    env.reset(seed=0)
+    assert not any(env.step(NOOP)[3] for _ in range(50))
+    assert "no frame limit" in env.description
+    with pytest.raises(ValueError, match="must be 0"):
+        make_atari("pong", max_episode_frames=-1)
+
+
+def test_running_out_of_frames_is_terminal_for_the_learner_of_the_reference_code_only() -> None:
+    for protocol, expected in (("reference-code", True), ("machado", False)):
+        envs = Environments([make_atari("pong", protocol, max_episode_frames=20)], [0])
+        while not (step := envs.step([NOOP])).ended[0]:
+            assert not step.terminal[0]
+        assert step.terminal[0] == expected
+        assert step.truncated[0]
+        assert step.episodes[0].truncated
+
+
+@pytest.mark.parametrize(
+    ("protocol", "override", "expected"),
+    [("nature", None, 4), ("nature", False, 0), ("dqn", None, 0), ("dqn", True, 4)],
+)
+def test_a_lost_life_may_be_terminal_for_the_learner_while_the_game_goes_on(
+    protocol: str, override: bool | None, expected: int
+) -> None:
+    env = make_atari("breakout", protocol, life_loss_is_terminal=override)
+    envs = Environments([env], [0])
+    lives, lost, marked = 5, 0, 0
+    for decision in range(2000):
+        step = envs.step([FIRE if decision % 10 == 0 else NOOP])  # FIRE serves the next ball
+        if step.ended[0]:
+            break
+        lost += env.ale.lives() < lives
+        marked += int(step.terminal[0])
+        lives = env.ale.lives()
+    assert (lost, marked) == (4, expected)  # the fifth ends the game
+    assert step.terminal[0]
+    assert not step.truncated[0]
+    assert step.episodes[0].length == decision + 1
+
+
+def test_rewards_are_the_score_itself_summed_over_a_decision() -> None:
+    env = make_atari("space_invaders", "reference-code")
+    env.reset(seed=0)
+    rewards = [env.step(FIRE)[1] for _ in range(80)]
+    assert max(rewards) > 1
+    state = env.ale.cloneState(include_rng=True)
+    frames = [sum(env.ale.act(1) for _ in range(13)) for _ in range(60)]
+    env.ale.restoreState(state)
+    assert [env.step(FIRE)[1] for _ in range(60)] == frames
+    assert sum(frames) > 0
+
+
+def test_a_game_in_colour() -> None:
+    env = make_atari("pong", render_mode="rgb_array", frame_size=42)
+    assert env.reset(seed=0)[0].shape == (4, 42, 42)
+    image = env.render()
+    assert image is not None
+    assert image.shape == (210, 160, 3)
+    assert make_atari("pong").render() is None
+
+
+def test_settings_leave_a_protocol_alone_unless_told() -> None:
+    for name, protocol in PROTOCOLS.items():
+        assert AtariSettings(name).resolve() == protocol
+        changed = AtariSettings(name, max_episode_frames=7, life_loss_is_terminal=True).resolve()
+        assert changed == replace(protocol, max_episode_frames=7, life_loss_is_terminal=True)

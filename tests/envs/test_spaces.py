@@ -1,0 +1,40 @@
+"""Environments that cannot be handled are refused in one sentence that says what to do."""
+
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Text
+
+from bdqn.envs import UnsupportedSpace, check_spaces
+
+
+class World(gym.Env[Any, Any]):
+    """Only its spaces matter."""
+
+    def __init__(self, observations: Space[Any], actions: Space[Any]) -> None:
+        self.observation_space, self.action_space = observations, actions
+
+
+@pytest.mark.parametrize("observations", [Box(0, 1, (3,)), Box(0, 255, (4, 8, 8), "uint8"), Discrete(4)])
+def test_arrays_and_numbers_are_accepted(observations: Space[Any]) -> None:
+    check_spaces(World(observations, Discrete(2)))
+
+
+@pytest.mark.parametrize("actions", [Box(-1, 1, (2,)), MultiDiscrete([2, 3])])
+def test_actions_must_be_discrete(actions: Space[Any]) -> None:
+    with pytest.raises(UnsupportedSpace, match="discretise") as error:
+        check_spaces(World(Discrete(2), actions))
+    assert str(error.value).startswith(f"World has the action space {actions}, ")
+
+
+@pytest.mark.parametrize("observations", [Dict(a=Discrete(2)), Text(3)])
+def test_observations_must_be_arrays(observations: Space[Any]) -> None:
+    with pytest.raises(UnsupportedSpace, match="FlattenObservation") as error:
+        check_spaces(World(observations, Discrete(2)))
+    assert str(error.value).startswith(f"World has the observation space {observations}, ")
+
+
+def test_a_registered_environment_is_called_by_its_id() -> None:
+    with pytest.raises(UnsupportedSpace, match=r"^Pendulum-v1 has the action space Box"):
+        check_spaces(gym.make("Pendulum-v1"))
