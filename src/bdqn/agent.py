@@ -359,7 +359,7 @@ class QAgent:
     # --- keeping it -------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything but the replay memory, as nested dictionaries of tensors, arrays and JSON values."""
+        """Everything but the replay memory, as nested dictionaries of tensors, arrays and JSON values (not copies)."""
         head = self.online.head
         return {
             "online": self.online.state_dict(),
@@ -382,6 +382,7 @@ class QAgent:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
+        state = copy.deepcopy(dict(state))  # the optimizer and the indices would otherwise share its tensors
         self.online.load_state_dict(state["online"])
         self.target.load_state_dict(state["target"])
         saved = {int(i): s for i, s in state["optimizer"].items()}

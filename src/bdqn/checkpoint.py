@@ -60,8 +60,12 @@ def load(
     *,
     device: str = "cpu",
     network: torch.nn.Module | None = None,
+    **settings: Any,
 ) -> Learner:
-    """A learner with a saved agent; give ``env`` (and ``network``) again if it was not made from an id."""
+    """A learner with a saved agent; give ``env`` (and ``network``) again if it was not made from an id.
+
+    ``settings`` replace saved ones, such as a buffer_size that fits here.
+    """
     from bdqn.learner import Learner
 
     folder = Path(path)
@@ -80,7 +84,7 @@ def load(
         raise SettingError(f"{folder} was trained with a network of your own: bdqn.load(path, network=...).")
     name = manifest["preset"].removesuffix(f"-{manifest['family']}")
     learner = Learner(
-        configure(manifest["agent"], manifest["family"], name, manifest["settings"]),
+        configure(manifest["agent"], manifest["family"], name, manifest["settings"] | settings),
         source,
         seed=manifest["seed"],
         num_envs=manifest["num_envs"],

@@ -48,7 +48,8 @@ class Encoder(nn.Module):
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
         self.categories = spec.categories
-        self.channels_last = len(spec.shape) == 3 and int(np.argmin(spec.shape)) == 2
+        # Frames are stacked along the first axis; other images have channels last, unless that axis is longer.
+        self.channels_last = len(spec.shape) == 3 and not spec.stack and spec.shape[2] <= min(spec.shape[:2])
         self.add_channel = spec.is_image and len(spec.shape) == 2
         self.flatten = not spec.is_image
         offset, scale = _normaliser(spec)

@@ -14,6 +14,9 @@ from bdqn.settings import Training
 class GravesRMSProp(torch.optim.Optimizer):
     """Centered RMSProp with momentum: step = momentum * step - lr * grad / sqrt(E[grad^2] - E[grad]^2 + eps)."""
 
+    # None may be called "step": PyTorch takes that for a counter and leaves it on its old device when loading.
+    _AVERAGES = ("grad_mean", "grad_square", "last_step")
+
     def __init__(
         self, params: Iterable[Tensor], lr: float, decay: float = 0.95, momentum: float = 0.95, eps: float = 0.01
     ) -> None:
@@ -25,7 +28,7 @@ class GravesRMSProp(torch.optim.Optimizer):
             params = [p for p in group["params"] if p.grad is not None]
             grads = [p.grad for p in params]
             states = [self._state_of(p) for p in params]
-            mean, square, step = ([s[k] for s in states] for k in ("grad_mean", "grad_square", "step"))
+            mean, square, step = ([s[k] for s in states] for k in self._AVERAGES)
             torch._foreach_lerp_(mean, grads, 1 - group["decay"])
             torch._foreach_mul_(square, group["decay"])
             torch._foreach_addcmul_(square, grads, grads, 1 - group["decay"])
@@ -41,7 +44,7 @@ class GravesRMSProp(torch.optim.Optimizer):
     def _state_of(self, parameter: Tensor) -> dict[str, Any]:
         state = self.state[parameter]
         if not state:
-            state.update({k: torch.zeros_like(parameter) for k in ("grad_mean", "grad_square", "step")})
+            state.update({k: torch.zeros_like(parameter) for k in self._AVERAGES})
         return dict(state)
 
 

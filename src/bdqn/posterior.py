@@ -66,6 +66,8 @@ class Prior:
 
     def __post_init__(self) -> None:
         _require_positive(prior_var=self.var)
+        if not np.isfinite(self.mean).all():
+            raise ValueError(f"The prior mean must be finite, not {self.mean!r}.")
 
     @property
     def ridge(self) -> float:
@@ -217,12 +219,14 @@ def _solve(factor: Array, rhs: Array) -> Array:
 
 def _cholesky(precision: Array) -> Array:
     try:
-        return np.linalg.cholesky(precision)
+        factor = np.linalg.cholesky(precision)
+        _require_pivots(factor, precision)
+        return factor
     except np.linalg.LinAlgError:
         pass
     for index in np.ndindex(precision.shape[:-2]):  # find the culprit, to name it
         try:
-            np.linalg.cholesky(precision[index])
+            _require_pivots(np.linalg.cholesky(precision[index]), precision[index])
         except np.linalg.LinAlgError as error:
             condition = float(_condition_number(precision[index]))
             raise PosteriorError(
@@ -231,6 +235,14 @@ def _cholesky(precision: Array) -> Array:
                 "Raise the ridge (a smaller prior_var, or a larger noise_var), or lower the learning rate."
             ) from error
     raise PosteriorError("A batched Cholesky factorisation failed although each matrix factors alone.")
+
+
+def _require_pivots(factor: Array, precision: Array) -> None:
+    """Refuse pivots within rounding error of zero: whether those come out positive is chance, the belief noise."""
+    pivots = np.diagonal(factor, axis1=-2, axis2=-1) ** 2
+    rounding = factor.shape[-1] * np.finfo(np.float64).eps * np.diagonal(precision, axis1=-2, axis2=-1)
+    if (pivots <= rounding).any():
+        raise np.linalg.LinAlgError("a pivot is lost in rounding")
 
 
 def _condition_number(precision: Array) -> Array:

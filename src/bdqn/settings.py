@@ -6,6 +6,7 @@ Every field carries its meaning, from which the command line's flags, ``bdqn pre
 from __future__ import annotations
 
 import difflib
+import math
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -83,8 +84,9 @@ class Setting:
             names = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
             raise SettingError(f"{self.name} must be {names}, not {value!r} ({self.help})")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if not math.isfinite(value):
+                raise SettingError(f"{self.name} must be a finite number, not {value!r} ({self.help})")
             low, high = self.minimum, self.maximum
-            # Written so that NaN fails too.
             if not ((low is None or value >= low) and (high is None or value <= high)):
                 span = f"at least {low}" if high is None else f"between {low} and {high}"
                 raise SettingError(f"{self.name} must be {span}, not {value!r} ({self.help})")
@@ -126,7 +128,9 @@ class Training:
     optimizer_eps: float = setting(1e-5, "the optimizer's epsilon", minimum=0)
     momentum: float = setting(0.95, "rmsprop only: decay of both averages and of the momentum", minimum=0, maximum=1)
     loss: Literal["huber", "squared"] = setting("huber", "loss on the temporal-difference error")
-    gradient_divisor: float = setting(1.0, "divide the loss by this (the released program divided twice by 32)")
+    gradient_divisor: float = setting(
+        1.0, "divide the loss by this (the released program divided twice by 32)", minimum=1e-12
+    )
     batch_size: int = setting(32, "transitions per update", minimum=1)
     train_freq: int = setting(4, "decisions per update", minimum=1)
     learning_starts: int = setting(1_000, "decisions taken at random before learning", minimum=1)

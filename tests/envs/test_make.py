@@ -35,7 +35,7 @@ def test_arguments_reach_the_environment_and_time_limits_stay() -> None:
     assert env.spec is not None
     assert env.spec.max_episode_steps == 100
     assert describe(env) == "truncated after 100 decisions"
-    assert not isinstance(env.env, gym.wrappers.PassiveEnvChecker)  # type: ignore[attr-defined]
+    assert "PassiveEnvChecker" not in str(env)  # str names all wrappers
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_arguments_reach_the_environment_and_time_limits_stay() -> None:
     ],
 )
 def test_a_mistyped_id_names_the_nearest(typed: str, meant: str) -> None:
-    with pytest.raises(UnknownEnvironment, match=f"did you mean {meant}"):
+    with pytest.raises(UnknownEnvironment, match=rf"; did you mean {meant}.*\?$"):
         make_env(typed)
 
 
@@ -59,7 +59,7 @@ def test_a_mistyped_id_names_the_nearest(typed: str, meant: str) -> None:
 )
 def test_a_mistyped_atari_id_names_the_nearest(typed: str, meant: str) -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
-    with pytest.raises(UnknownEnvironment, match=f"did you mean {meant}"):
+    with pytest.raises(UnknownEnvironment, match=rf"; did you mean {meant}.*\?$"):
         make_env(typed)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Text
 
@@ -16,7 +17,7 @@ class World(gym.Env[Any, Any]):
         self.observation_space, self.action_space = observations, actions
 
 
-@pytest.mark.parametrize("observations", [Box(0, 1, (3,)), Box(0, 255, (4, 8, 8), "uint8"), Discrete(4)])
+@pytest.mark.parametrize("observations", [Box(0, 1, (3,)), Box(0, 255, (4, 8, 8), np.uint8), Discrete(4)])
 def test_arrays_and_numbers_are_accepted(observations: Space[Any]) -> None:
     check_spaces(World(observations, Discrete(2)))
 

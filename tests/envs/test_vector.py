@@ -16,7 +16,7 @@ class Corridor(gym.Env[Any, Any]):
         self.length, self.end = length, end
         self.observation_space = gym.spaces.Box(0, 100, (2,), dtype)
         self.action_space = gym.spaces.Discrete(3)
-        self.place = np.zeros(2, dtype)
+        self.place: Any = np.zeros(2, dtype)
         self.seeds: list[int | None] = []
         self.life_lost_at = -1
 

@@ -45,7 +45,7 @@ def find_spec(env_id: str) -> EnvSpec:
             if re.search(r"^ALE/|NoFrameskip-v\d+$", name):
                 raise
     if name not in gym.registry:
-        raise UnknownEnvironment(f"There is no environment {env_id!r}{_suggest(name)}.")
+        raise UnknownEnvironment(f"There is no environment {env_id!r}{_suggest(name)}")
     return gym.registry[name]
 
 
@@ -54,7 +54,7 @@ def is_atari(spec: EnvSpec) -> bool:
     return isinstance(spec.entry_point, str) and spec.entry_point.startswith("ale_py")
 
 
-def _suggest(name: str, count: int = 3, cutoff: float = 0.7) -> str:
+def _suggest(name: str, count: int = 3, cutoff: float = 0.6) -> str:
     """Name the ids nearest to a mistyped one, which may lack the namespace or the version."""
 
     def similarity(spec: EnvSpec) -> float:
@@ -66,7 +66,10 @@ def _suggest(name: str, count: int = 3, cutoff: float = 0.7) -> str:
         key = (spec.namespace, spec.name)
         if key not in newest or (spec.version or 0) > (newest[key].version or 0):
             newest[key] = spec
-    # Of equally near ids the namespaced come first: ALE/Pong-v5 before the older Pong-v4.
-    scored = sorted(((similarity(spec), "/" in spec.id, spec.id) for spec in newest.values()), reverse=True)
-    nearest = [env_id for score, _, env_id in scored[:count] if score >= cutoff]
-    return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+    # Of equally near ids the newest comes first, ALE/Pong-v5 before Pong-v4, then the one without namespace.
+    scored = sorted(
+        ((similarity(spec), spec.version or 0, spec.namespace is None, spec.id) for spec in newest.values()),
+        reverse=True,
+    )
+    nearest = [env_id for score, *_, env_id in scored[:count] if score >= cutoff]
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else "."

@@ -62,7 +62,7 @@ def make_env(
     if atari_options:
         raise ValueError(f"{source} is not an Atari environment: it has no {', '.join(atari_options)}.")
     # The passive checker costs time in every step, and warns of what concerns an environment's author.
-    env: AnyEnv = gym.make(source, disable_env_checker=True, **kwargs)
+    env: AnyEnv = gym.make(find_spec(source), disable_env_checker=True, **kwargs)
     return env
 
 

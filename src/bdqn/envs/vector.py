@@ -117,11 +117,11 @@ class Environments:
     def state(self) -> dict[str, NDArray[Any]]:
         """Give what is held here; the environments' own states are not part of it."""
         returns, lengths = np.array(self._returns), np.array(self._lengths)
-        return {"obs": self._obs.copy(), "returns": returns, "lengths": lengths}
+        return {"obs": self._obs, "returns": returns, "lengths": lengths}
 
     def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` gave."""
-        self._obs = state["obs"].copy()
+        self._obs = state["obs"]
         self._returns = state["returns"].tolist()
         self._lengths = state["lengths"].tolist()
 

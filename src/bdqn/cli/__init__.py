@@ -1,0 +1,61 @@
+"""The command line. A verb is a module with ``run(argv)``, imported when it is asked for: help needs no torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from bdqn.cli.options import Parser
+from bdqn.settings import SettingError, nearest
+
+VERBS = {
+    "train": "train an agent and record the run",
+    "evaluate": "play with a trained agent and report its returns",
+    "presets": "list presets, or show every value of one with its source",
+    "agents": "list the agents and their settings",
+    "doctor": "say what is installed here, how fast it is, and how long a preset would take",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code: 0, 2 for what the user should correct, 130 when interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        verb, rest = _verb(arguments)
+        code: int = import_module(f"bdqn.cli.{verb}").run(rest)
+        return code
+    except SettingError as error:
+        print(f"bdqn: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bdqn: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, say `head`, has had enough
+        sys.stderr.close()
+        return 0
+
+
+def _verb(arguments: list[str]) -> tuple[str, list[str]]:
+    """The verb and what follows it; without one, help or version is what is wanted."""
+    if arguments and arguments[0] in VERBS:
+        return arguments[0], arguments[1:]
+    if arguments and not arguments[0].startswith("-"):
+        raise SettingError(f"There is no command {arguments[0]!r}; {nearest(arguments[0], VERBS)}")
+    width = max(map(len, VERBS))
+    parser = Parser(
+        prog="bdqn",
+        usage="bdqn COMMAND ...",
+        description="Bayesian DQN: deep reinforcement learning that explores by Thompson sampling.",
+        epilog="\n".join(
+            ["commands:", *(f"  {verb:<{width}}  {meaning}" for verb, meaning in VERBS.items())]
+            + ["", "start with: bdqn train --env CartPole-v1", "more on one: bdqn COMMAND --help"]
+        ),
+    )
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    if parser.parse(arguments or ["--help"]).version:
+        from importlib.metadata import version
+
+        print(f"bdqn {version('bdqn')}")
+        raise SystemExit(0)
+    raise SettingError(f"Which command? {nearest('', VERBS)}")

@@ -1,0 +1,94 @@
+"""``bdqn evaluate``: how good a trained agent is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bdqn.cli.options import Parser, add_settings, correctable, given
+from bdqn.settings import SettingError, build, setting, settings_of
+
+if TYPE_CHECKING:
+    from bdqn.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to evaluate."""
+
+    episodes: int = setting(20, "complete episodes to play", minimum=1)
+    epsilon: float | None = setting(
+        None, "share of random actions; unset: the Atari protocol's, else 0", minimum=0, maximum=1
+    )
+    seed: int = setting(0, "seed of the evaluation, apart from the training's", minimum=0)
+    device: str = setting("cpu", "where to compute: cpu, cuda, ...")
+
+
+def run(argv: list[str]) -> int:
+    """Load an agent, let it play, print what came of it."""
+    parser = Parser(prog="bdqn evaluate", description="Play with a trained agent and report its raw returns.")
+    parser.add_argument("run", metavar="RUN", help="a run's directory, or a saved agent")
+    known = settings_of(Options)
+    add_settings(parser, "options", known, vars(Options()))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse(argv)
+    options = build(Options, given(args, known))
+    folder = saved_agent(Path(args.run))
+
+    from bdqn.checkpoint import load
+    from bdqn.evaluation import evaluate
+
+    with correctable():
+        learner = load(folder, device=options.device, buffer_size=10_000)  # it will not learn
+    protocol = learner.configuration.atari.resolve()
+    usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
+    epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
+    result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
+    if args.json:
+        _print_json(learner.num_timesteps, epsilon, result)
+    else:
+        print(f"{learner.configuration.agent} on {learner.env_source} after {learner.num_timesteps:,} decisions")
+        _print_text(epsilon, result)
+    return 0
+
+
+def saved_agent(path: Path) -> Path:
+    """Where the agent of a run, or a saved agent itself, stands."""
+    for folder in (path / "checkpoints" / "final", path):
+        if (folder / "manifest.json").is_file():
+            return folder
+    problem = "holds neither a saved agent nor a run that saved one" if path.exists() else "does not exist"
+    raise SettingError(f"{path} {problem}: give the directory that bdqn train --out wrote, or that save() was given.")
+
+
+def _print_text(epsilon: float, result: Evaluation) -> None:
+    rows = {
+        "episodes": f"{len(result.returns)} (epsilon {epsilon:g})",
+        "mean return": f"{result.mean:.2f}",
+        "std": f"{result.std:.2f}",
+        "min": f"{min(result.returns):.2f}",
+        "max": f"{max(result.returns):.2f}",
+        "mean length": f"{sum(result.lengths) / len(result.lengths):.1f} decisions",
+    }
+    if result.spread is not None:
+        rows["mean epistemic std of Q"] = f"{result.spread:.4g}"
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        print(f"  {name:<{width}}  {value}")
+
+
+def _print_json(steps: int, epsilon: float, result: Evaluation) -> None:
+    summary = {
+        "step": steps,
+        "epsilon": epsilon,
+        "mean_reward": result.mean,
+        "std_reward": result.std,
+        "min_reward": min(result.returns),
+        "max_reward": max(result.returns),
+        "epistemic_std": result.spread,
+        "returns": result.returns,
+        "lengths": result.lengths,
+    }
+    print(json.dumps(summary))

@@ -1,0 +1,57 @@
+"""``bdqn presets``: which there are, and every value of one with where it comes from."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from bdqn.cli.options import Parser, correctable, text_of
+from bdqn.configure import FAMILIES, configure, known_settings, preset_names, read_preset
+from bdqn.settings import SettingError, nearest
+
+
+def run(argv: list[str]) -> int:
+    """List the presets, or show one."""
+    parser = Parser(prog="bdqn presets", description="List presets, or show every value of one with its source.")
+    parser.add_argument("action", nargs="?", metavar="show", help="show one preset instead of listing all")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
+    parser.add_argument("--agent", default="bdqn", help="for this agent [%(default)s]")
+    parser.add_argument("--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]")
+    args = parser.parse(argv)
+    if args.action is None:
+        _list()
+    elif args.action != "show" or args.name is None:
+        parser.error("to see one preset: bdqn presets show NAME")
+    else:
+        with correctable():
+            _show(args.name, args.agent, args.family or _family_of(args.name))
+    return 0
+
+
+def _list() -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in ("preset", "decisions", "summary"):
+        table.add_column(title, no_wrap=title == "preset")
+    for name in preset_names():
+        content = read_preset(name, "")
+        table.add_row(name, f"{content['total_steps']:,}", content["summary"])
+    Console().print(table)
+
+
+def _show(name: str, agent: str, family: str) -> None:
+    if family not in FAMILIES:
+        raise SettingError(f"There is no family {family!r}; {nearest(family, FAMILIES)}")
+    configuration = configure(agent, family, name)
+    table = Table(box=None, pad_edge=False)
+    for title in ("setting", "value", "source", "meaning"):
+        table.add_column(title, no_wrap=title == "setting")
+    known = known_settings(agent, family)
+    for setting, value in configuration.values.items():
+        table.add_row(setting, text_of(value), configuration.sources[setting], known[setting].help)
+    print(f"{configuration.preset}.toml for {agent} ({family}), {configuration.total_steps:,} decisions\n")
+    Console().print(table)
+
+
+def _family_of(name: str) -> str:
+    """``default-atari`` says its family itself."""
+    return next((family for family in FAMILIES if name.endswith(f"-{family}")), "classic")

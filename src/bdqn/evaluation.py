@@ -1,0 +1,87 @@
+"""How good an agent is, apart from its training: on an environment and with generators of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+import gymnasium as gym
+import numpy as np
+
+from bdqn.agent import QAgent, QView
+from bdqn.envs import Environments
+from bdqn.learner import Learner
+from bdqn.rules import Actions, epsilon_greedy, uniform
+from bdqn.seeding import generator, integer_seed
+from bdqn.settings import SettingError
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Raw returns and lengths of complete episodes, and how unsure the agent was while it played them."""
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+    spread: float | None  # epistemic std of Q, averaged over decisions and actions; None: no posterior, or not asked
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.returns)
+
+    @property
+    def std(self) -> float:
+        return pstdev(self.returns)
+
+
+def check_can_evaluate(learner: Learner) -> None:
+    """Refuse where playing would disturb the training."""
+    if isinstance(learner.env_source, gym.Env):
+        raise SettingError(
+            "This learner was given an environment instance, which an evaluation would disturb: make the learner "
+            "with an id, or with a function that makes an environment."
+        )
+
+
+def evaluate(
+    learner: Learner,
+    episodes: int,
+    *,
+    epsilon: float = 0.0,
+    deterministic: bool = True,
+    seed: int = 0,
+    spread: bool = False,
+) -> Evaluation:
+    """Play complete episodes greedily under the mean, or as it explores; the learner is left as it was.
+
+    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way.
+    """
+    check_can_evaluate(learner)
+    agent = learner.agent
+    rng = generator(seed, "evaluation")
+    envs = Environments([learner.make_env()], [integer_seed(seed, "evaluation-environment")])
+    spread = spread and agent.online.head.posterior is not None
+    finished, spreads = [], []
+    try:
+        while len(finished) < episodes:
+            index = None if deterministic else agent.online.head.draw(rng, 1)
+            view = agent.view(envs.obs, index)
+            if spread:
+                spreads.append(float(view.std.mean()))
+            finished += envs.step(_choose(agent, view, epsilon, deterministic, rng)).episodes
+    finally:
+        envs.close()
+    return Evaluation(
+        returns=tuple(episode.raw_return for episode in finished),
+        lengths=tuple(episode.length for episode in finished),
+        spread=fmean(spreads) if spreads else None,
+    )
+
+
+def _choose(
+    agent: QAgent, view: QView, epsilon: float, deterministic: bool, rng: np.random.Generator
+) -> Actions:
+    # An agent that never learns has no mean to be greedy under: what it does is its policy.
+    if deterministic and agent.choices.learns:
+        return epsilon_greedy(view.mean, epsilon, rng)
+    actions = agent.choices.policy(view, agent.steps, rng)
+    return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)

@@ -1,0 +1,40 @@
+"""Writing the little TOML that a run's configuration needs; the standard library only reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def write_toml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write values, then tables one level deep. What is None is left out: TOML has no such value."""
+    tables = {key: value for key, value in content.items() if isinstance(value, Mapping)}
+    lines = _lines({key: value for key, value in content.items() if key not in tables})
+    for name, table in tables.items():
+        lines += ["", f"[{_key(name)}]", *_lines(table)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _lines(values: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(key)} = {_value(value)}" for key, value in values.items() if value is not None]
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_lines(value))} }}"
+    raise TypeError(f"TOML cannot hold {value!r} of type {type(value).__name__}.")

@@ -1,0 +1,76 @@
+"""Every agent learns the right values where they are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from probes import ActionReward, ConstantReward, DelayedReward, EndlessButCut, MatchingAction, ObservedReward, Probe
+
+import bdqn
+
+LEARNERS = pytest.mark.parametrize("agent", ["dqn", "ddqn", "bdqn"])
+PLUS, MINUS = [1.0, 0.0], [-1.0, 0.0]
+TRAINING = {
+    "learning_starts": 100,
+    "learning_rate": 3e-3,
+    "target_update_interval": 50,
+    "train_freq": 1,
+    "batch_size": 32,
+    "gamma": 0.5,
+    "features": 32,
+}
+OWN = {"bdqn": {"posterior_update_interval": 50}, "ddqn": {"exploration_decay_steps": 1000}}
+
+
+def trained(agent: str, probe: type[Probe], **settings: Any) -> bdqn.Learner:
+    own = OWN["bdqn" if agent == "bdqn" else "ddqn"]
+    return bdqn.make(agent, probe, seed=1, **TRAINING, **own, **settings).learn(1200)
+
+
+@LEARNERS
+def test_a_constant_reward_is_learned(agent: str) -> None:
+    np.testing.assert_allclose(trained(agent, ConstantReward).q_values([PLUS, MINUS]), 1.0, atol=0.1)
+
+
+@LEARNERS
+def test_value_depends_on_the_observation(agent: str) -> None:
+    q = trained(agent, ObservedReward).q_values([PLUS, MINUS])
+    np.testing.assert_allclose(q, [[1.0, 1.0], [-1.0, -1.0]], atol=0.15)
+
+
+@LEARNERS
+def test_the_better_action_is_found(agent: str) -> None:
+    learner = trained(agent, ActionReward)
+    assert learner.predict([PLUS, MINUS])[0].tolist() == [1, 1]
+    np.testing.assert_allclose(learner.q_values(PLUS)[1], 1.0, atol=0.15)
+
+
+@LEARNERS
+def test_a_delayed_reward_is_discounted_once(agent: str) -> None:
+    q = trained(agent, DelayedReward).q_values([[1.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_allclose(q, [[0.5, 0.5], [1.0, 1.0]], atol=0.1)
+
+
+@LEARNERS
+def test_the_action_follows_the_observation(agent: str) -> None:
+    learner = trained(agent, MatchingAction)
+    assert learner.predict([PLUS, MINUS])[0].tolist() == [1, 0]
+
+
+@LEARNERS
+def test_truncation_bootstraps(agent: str) -> None:
+    np.testing.assert_allclose(trained(agent, EndlessButCut).q_values([0.0, 0.0]), 2.0, atol=0.1)
+
+
+@LEARNERS
+def test_a_timeout_can_be_made_terminal(agent: str) -> None:
+    learner = trained(agent, EndlessButCut, timeout_is_terminal=True)
+    np.testing.assert_allclose(learner.q_values([0.0, 0.0]), 1.0, atol=0.1)
+
+
+@LEARNERS
+def test_several_environments_at_once_learn_the_same(agent: str) -> None:
+    learner = trained(agent, DelayedReward, num_envs=4)
+    np.testing.assert_allclose(learner.q_values([[1.0, 0.0], [1.0, 1.0]]), [[0.5, 0.5], [1.0, 1.0]], atol=0.1)
