@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from bdqn.heads import BayesianHead, Index, LinearHead, TrainingIndices
@@ -164,6 +166,7 @@ class QAgent:
         self.acting_index: Index = None
         self._env_steps = 0  # decisions of each environment
         self._in_sync = True  # target and online network are equal
+        self._blas = ThreadpoolController()
         self._loss: Tensor | None = None
         self._redraw_training()
         self._redraw_acting(np.arange(num_envs))
@@ -259,9 +262,12 @@ class QAgent:
         self.target.load_state_dict(self.online.state_dict())
         self._in_sync = True
 
-    @torch.no_grad()
     def refit(self, refit: Refit) -> None:
         """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten."""
+        with torch.no_grad(), self._numpy_threads():
+            self._fit_posterior(refit)
+
+    def _fit_posterior(self, refit: Refit) -> None:
         head = self.online.head
         assert isinstance(head, BayesianHead)
         indices = head.training_indices(self.training_index)
@@ -313,8 +319,12 @@ class QAgent:
         if not redraw.acting_steps:
             self._redraw_acting(envs)
 
+    def _draw(self, count: int) -> Index:
+        with self._numpy_threads():
+            return self.online.head.draw(self.rngs["draw"], count)
+
     def _redraw_training(self) -> None:
-        draw = self.online.head.draw(self.rngs["draw"], 1)
+        draw = self._draw(1)
         self.training_index = None if draw is None else draw[0]
 
     def _redraw_acting(self, envs: NDArray[np.int64]) -> None:
@@ -325,9 +335,9 @@ class QAgent:
         if self.num_envs == 1 and not redraw.acting_steps:
             self.acting_index = self.training_index[None]
         elif self.acting_index is None or len(envs) == self.num_envs:
-            self.acting_index = self.online.head.draw(self.rngs["draw"], self.num_envs)
+            self.acting_index = self._draw(self.num_envs)
         else:
-            self.acting_index[torch.as_tensor(envs)] = self.online.head.draw(self.rngs["draw"], len(envs))
+            self.acting_index[torch.as_tensor(envs)] = self._draw(len(envs))
 
     # --- what it believes and how it fares --------------------------------------------------------------------
 
@@ -398,6 +408,11 @@ class QAgent:
         self.metrics = dict(state["metrics"])
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]
+
+    def _numpy_threads(self) -> AbstractContextManager[Any]:
+        """NumPy on as many threads as torch: one number to set, and no two pools that fight for the cores."""
+        limit: AbstractContextManager[Any] = self._blas.limit(limits=torch.get_num_threads(), user_api="blas")
+        return limit
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.as_tensor(array, device=self.device)

@@ -14,6 +14,7 @@ from bdqn.learner import Learner
 from bdqn.rules import Actions, epsilon_greedy, uniform
 from bdqn.seeding import generator, integer_seed
 from bdqn.settings import SettingError
+from bdqn.step import Episode
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Evaluation:
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
-    spread: float | None  # epistemic std of Q, averaged over decisions and actions; None: no posterior, or not asked
+    spread: (
+        float | None
+    )  # epistemic std of Q, averaged over decisions and actions; None: not asked or not known
 
     @property
     def mean(self) -> float:
@@ -37,8 +40,8 @@ def check_can_evaluate(learner: Learner) -> None:
     """Refuse where playing would disturb the training."""
     if isinstance(learner.env_source, gym.Env):
         raise SettingError(
-            "This learner was given an environment instance, which an evaluation would disturb: make the learner "
-            "with an id, or with a function that makes an environment."
+            "This learner was given an environment instance, which an evaluation would disturb: "
+            "make the learner with an id, or with a function that makes an environment."
         )
 
 
@@ -60,7 +63,8 @@ def evaluate(
     rng = generator(seed, "evaluation")
     envs = Environments([learner.make_env()], [integer_seed(seed, "evaluation-environment")])
     spread = spread and agent.online.head.posterior is not None
-    finished, spreads = [], []
+    finished: list[Episode] = []
+    spreads: list[float] = []
     try:
         while len(finished) < episodes:
             index = None if deterministic else agent.online.head.draw(rng, 1)

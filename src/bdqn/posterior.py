@@ -240,7 +240,8 @@ def _cholesky(precision: Array) -> Array:
 def _require_pivots(factor: Array, precision: Array) -> None:
     """Refuse pivots within rounding error of zero: whether those come out positive is chance, the belief noise."""
     pivots = np.diagonal(factor, axis1=-2, axis2=-1) ** 2
-    rounding = factor.shape[-1] * np.finfo(np.float64).eps * np.diagonal(precision, axis1=-2, axis2=-1)
+    # d roundings in the factorisation, and a few (10) in the sums that made the Gram matrix.
+    rounding = (factor.shape[-1] + 10) * np.finfo(np.float64).eps * np.diagonal(precision, axis1=-2, axis2=-1)
     if (pivots <= rounding).any():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")
 

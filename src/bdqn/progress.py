@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich import progress as rich
 
 
 class Progress(Protocol):
@@ -43,10 +46,22 @@ class Lines:
             return
         rate = (step - before) / (now - then)
         left = duration((self._total - step) / rate)
-        print(
-            f"{step:,} of {self._total:,} steps, mean return {_figure(mean_return)}, {rate:,.0f} steps/s, {left} left",
-            flush=True,
-        )
+        figures = f"mean return {_figure(mean_return)}, {rate:,.0f} steps/s, {left} left"
+        print(f"{step:,} of {self._total:,} steps, {figures}", flush=True)
+
+
+class Bar:
+    """A bar of rich's, with figures beside it."""
+
+    interval = 0.2
+
+    def __init__(self, display: rich.Progress) -> None:
+        self._display = display
+
+    def show(self, step: int, mean_return: float | None) -> None:
+        task = self._display.tasks[0]
+        rate = f"{task.speed:,.0f}" if task.speed else "-"
+        self._display.update(task.id, completed=step, mean_return=_figure(mean_return), rate=rate)
 
 
 @contextmanager
@@ -73,21 +88,8 @@ def _bar(total: int) -> Iterator[Progress]:
         rich.TextColumn("left"),
     )
     with rich.Progress(*columns) as display:
-        task = display.add_task("train", total=total, mean_return="-", rate="-")
-
-        class Bar:
-            interval = 0.2
-
-            def show(self, step: int, mean_return: float | None) -> None:
-                rate = display.tasks[0].speed
-                display.update(
-                    task,
-                    completed=step,
-                    mean_return=_figure(mean_return),
-                    rate=f"{rate:,.0f}" if rate else "-",
-                )
-
-        yield Bar()
+        display.add_task("train", total=total, mean_return="-", rate="-")
+        yield Bar(display)
 
 
 def duration(seconds: float) -> str:

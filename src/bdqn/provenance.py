@@ -1,4 +1,4 @@
-"""What a result depends on besides its configuration: versions, the machine, the source's commit. No torch."""
+"""What a result depends on besides its configuration: versions, machine, the source's commit. No torch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def git_commit() -> str | None:
     """The commit of the checkout that this program stands in, with "-dirty" if it was changed since."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10)
+        answer = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() or None

@@ -1,9 +1,9 @@
 """A run's directory: what happened, as files that any tool reads.
 
-``config.toml``, ``episodes.csv``, ``metrics.csv`` and ``evaluations.csv`` are functions of the configuration alone:
-the same seed gives the same bytes. Whatever carries wall-clock time is kept apart from them, in ``timing.csv``,
-``monitor.csv`` (Stable-Baselines3's format), ``meta.json``, ``command.txt`` and TensorBoard's events. Tables are only
-ever appended to.
+``config.toml``, ``episodes.csv``, ``metrics.csv`` and ``evaluations.csv`` follow from the configuration alone:
+the same seed gives the same bytes. Whatever carries wall-clock time is kept apart from them: ``timing.csv``,
+``monitor.csv`` (Stable-Baselines3's format), ``meta.json``, ``command.txt`` and TensorBoard's events.
+Tables are only ever appended to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from bdqn.envs import describe
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 WINDOW = 100  # episodes in a mean return, as in the paper
 
+ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
 POSTERIOR_METRICS = (
     "posterior/std_mean",
     "posterior/action_gap",
@@ -69,7 +69,9 @@ def claim_directory(folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise SettingError(f"{folder} is a file, but a run is a directory: choose another path.")
     if (folder / "config.toml").exists() or (folder / "meta.json").exists():
-        raise SettingError(f"{folder} already holds a run: choose another directory, or remove this one first.")
+        raise SettingError(
+            f"{folder} already holds a run: choose another directory, or remove this one first."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -123,10 +125,9 @@ class RunRecord:
         }
         self._write_meta()
         heading = json.dumps({"t_start": started.timestamp(), "env_id": str(learner.env_source)})
-        rollout = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
         columns = {
             "episodes": ("step", "env", "return", "length", "truncated"),
-            "metrics": ("step", *rollout, *self._metrics),
+            "metrics": ("step", *ROLLOUT_METRICS, *self._metrics),
             "timing": ("step", "seconds", "steps_per_second"),
         }
         self._tables = {name: Table(folder / f"{name}.csv", names) for name, names in columns.items()}
@@ -135,7 +136,7 @@ class RunRecord:
     def __enter__(self) -> RunRecord:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         self._meta |= {"status": self.status, "ended": datetime.now(UTC).isoformat()}
@@ -145,7 +146,7 @@ class RunRecord:
         if self._events is not None:
             self._events.close()
 
-    # --- what it is told --------------------------------------------------------------------------------------
+    # --- what it is told --------------------------------------------------------------------------------
 
     def episode(self, step: int, episode: Episode) -> None:
         """An episode ended with decision ``step``."""
@@ -155,20 +156,20 @@ class RunRecord:
         self._tables["monitor"].add(episode.raw_return, episode.length, round(self.seconds, 6))
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """The agent's latest figures, after decision ``step``; a figure that is not known yet is left empty."""
+        """The agent's latest figures after decision ``step``; one that is not known yet is left empty."""
         surprises = values.keys() - set(self._metrics)
         if surprises:
             raise ValueError(f"metrics.csv has no column for {', '.join(sorted(surprises))}.")
-        figures = {name: values.get(name) for name in self._metrics}
-        self._tables["metrics"].add(step, self.mean_return, self.mean_length, *figures.values())
+        rollout = dict(zip(ROLLOUT_METRICS, (self.mean_return, self.mean_length), strict=True))
+        figures = rollout | {name: values.get(name) for name in self._metrics}
+        self._tables["metrics"].add(step, *figures.values())
         seconds = self.seconds
         rate = (step - self._last[0]) / (seconds - self._last[1])
         self._last = (step, seconds)
         self._tables["timing"].add(step, round(seconds, 6), round(rate, 1))
         for table in self._tables.values():
             table.flush()
-        rollout = {"rollout/ep_rew_mean": self.mean_return, "rollout/ep_len_mean": self.mean_length}
-        self._show(step, {**rollout, **figures, "time/fps": rate})
+        self._show(step, {**figures, "time/fps": rate})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
         """An evaluation after decision ``step``: a table of its own, made when first needed."""
@@ -179,7 +180,7 @@ class RunRecord:
         self._tables["evaluations"].flush()
         self._show(step, {"eval/mean_reward": result.mean})
 
-    # --- what it knows ----------------------------------------------------------------------------------------
+    # --- what it knows ----------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
@@ -230,5 +231,7 @@ def _event_writer(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise SettingError(f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})") from error
+        raise SettingError(
+            f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})"
+        ) from error
     return SummaryWriter(str(folder))

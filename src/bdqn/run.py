@@ -29,7 +29,7 @@ def train(
     progress: Progress,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train for ``steps`` decisions, or until ``stop()``; returns whether all were taken. Between steps only."""
+    """Train for ``steps`` decisions, or until ``stop()`` after one; returns whether all were taken."""
     if watch.eval_freq:
         check_can_evaluate(learner)
     now = learner.num_timesteps
@@ -56,5 +56,5 @@ def train(
 
 
 def _next(now: int, interval: int) -> float:
-    """The first multiple of ``interval`` after ``now``: rows stand where they would after an interruption, too."""
+    """The first multiple of ``interval`` after ``now``, wherever the run began; never for 0."""
     return (now // interval + 1) * interval if interval else float("inf")

@@ -6,7 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from bdqn.envs import TERMINAL_FOR_LEARNER, Environments, Episode, UnsupportedSpace, make_env
+from bdqn.envs import TERMINAL_FOR_LEARNER, Environments, UnsupportedSpace, make_env
+from bdqn.step import Episode
 
 
 class Corridor(gym.Env[Any, Any]):

@@ -1,4 +1,4 @@
-"""The command line. A verb is a module with ``run(argv)``, imported when it is asked for: help needs no torch."""
+"""The command line. A verb is a module with ``run(argv)``, imported when asked for: help needs no torch."""
 
 from __future__ import annotations
 
@@ -42,15 +42,12 @@ def _verb(arguments: list[str]) -> tuple[str, list[str]]:
         return arguments[0], arguments[1:]
     if arguments and not arguments[0].startswith("-"):
         raise SettingError(f"There is no command {arguments[0]!r}; {nearest(arguments[0], VERBS)}")
-    width = max(map(len, VERBS))
+    commands = "\n".join(f"  {verb:<10}{meaning}" for verb, meaning in VERBS.items())
     parser = Parser(
         prog="bdqn",
         usage="bdqn COMMAND ...",
         description="Bayesian DQN: deep reinforcement learning that explores by Thompson sampling.",
-        epilog="\n".join(
-            ["commands:", *(f"  {verb:<{width}}  {meaning}" for verb, meaning in VERBS.items())]
-            + ["", "start with: bdqn train --env CartPole-v1", "more on one: bdqn COMMAND --help"]
-        ),
+        epilog=f"commands:\n{commands}\n\nto start: bdqn train --env CartPole-v1\nmore: bdqn COMMAND --help",
     )
     parser.add_argument("--version", action="store_true", help="show the version and exit")
     if parser.parse(arguments or ["--help"]).version:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.options import Parser, add_settings, correctable, given
+from bdqn.cli.common import correctable, print_rows
+from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def run(argv: list[str]) -> int:
     parser = Parser(prog="bdqn evaluate", description="Play with a trained agent and report its raw returns.")
     parser.add_argument("run", metavar="RUN", help="a run's directory, or a saved agent")
     known = settings_of(Options)
-    add_settings(parser, "options", known, vars(Options()))
+    add_settings(parser, known, vars(Options()))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse(argv)
     options = build(Options, given(args, known))
@@ -49,7 +50,8 @@ def run(argv: list[str]) -> int:
     if args.json:
         _print_json(learner.num_timesteps, epsilon, result)
     else:
-        print(f"{learner.configuration.agent} on {learner.env_source} after {learner.num_timesteps:,} decisions")
+        agent, env = learner.configuration.agent, learner.env_source
+        print(f"{agent} on {env} after {learner.num_timesteps:,} decisions")
         _print_text(epsilon, result)
     return 0
 
@@ -60,7 +62,7 @@ def saved_agent(path: Path) -> Path:
         if (folder / "manifest.json").is_file():
             return folder
     problem = "holds neither a saved agent nor a run that saved one" if path.exists() else "does not exist"
-    raise SettingError(f"{path} {problem}: give the directory that bdqn train --out wrote, or that save() was given.")
+    raise SettingError(f"{path} {problem}: give the directory that bdqn train printed, or that save() wrote.")
 
 
 def _print_text(epsilon: float, result: Evaluation) -> None:
@@ -74,9 +76,7 @@ def _print_text(epsilon: float, result: Evaluation) -> None:
     }
     if result.spread is not None:
         rows["mean epistemic std of Q"] = f"{result.spread:.4g}"
-    width = max(map(len, rows))
-    for name, value in rows.items():
-        print(f"  {name:<{width}}  {value}")
+    print_rows(rows)
 
 
 def _print_json(steps: int, epsilon: float, result: Evaluation) -> None:

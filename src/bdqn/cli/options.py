@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
 from bdqn.settings import Setting, SettingError, nearest
@@ -50,15 +49,14 @@ def flag(name: str) -> str:
 
 
 def add_settings(
-    parser: argparse.ArgumentParser,
-    title: str,
+    group: argparse._ActionsContainer,
     settings: Mapping[str, Setting],
     values: Mapping[str, Any] | None = None,
 ) -> None:
-    """A flag for every setting, kept as text until its type is asked for; ``values`` are shown as the defaults."""
-    group = parser.add_argument_group(title)
+    """A flag for every setting, kept as text until it is read; ``values`` are shown as the defaults."""
     for name, setting in settings.items():
-        default = "" if values is None else f" [{text_of(values[name])}]"
+        value = None if values is None else values[name]
+        default = "" if value in (None, "") else f" [{text_of(value)}]"
         group.add_argument(
             flag(name),
             dest=name,
@@ -91,17 +89,6 @@ def environment_kwargs(pairs: Sequence[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             kwargs[key] = text
     return kwargs
-
-
-@contextmanager
-def correctable(what: str = "") -> Iterator[None]:
-    """Errors in here come from what the user asked for, so their message is enough."""
-    try:
-        yield
-    except SettingError:
-        raise
-    except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
-        raise SettingError(f"{what}{error}") from error
 
 
 def _metavar(setting: Setting) -> str:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from bdqn.cli.options import Parser, correctable, text_of
+from bdqn.cli.options import Parser, text_of
 from bdqn.configure import FAMILIES, configure, known_settings, preset_names, read_preset
 from bdqn.settings import SettingError, nearest
 
 
 def run(argv: list[str]) -> int:
     """List the presets, or show one."""
-    parser = Parser(prog="bdqn presets", description="List presets, or show every value of one with its source.")
+    parser = Parser(
+        prog="bdqn presets", description="List presets, or show every value of one with its source."
+    )
     parser.add_argument("action", nargs="?", metavar="show", help="show one preset instead of listing all")
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
     parser.add_argument("--agent", default="bdqn", help="for this agent [%(default)s]")
-    parser.add_argument("--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]")
+    parser.add_argument(
+        "--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]"
+    )
     args = parser.parse(argv)
     if args.action is None:
         _list()
     elif args.action != "show" or args.name is None:
         parser.error("to see one preset: bdqn presets show NAME")
     else:
-        with correctable():
-            _show(args.name, args.agent, args.family or _family_of(args.name))
+        _show(args.name, args.agent, args.family or _family_of(args.name))
     return 0
 
 

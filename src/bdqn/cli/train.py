@@ -13,7 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
-from bdqn.cli.options import Parser, add_settings, correctable, environment_kwargs, given
+from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.settings import Setting, SettingError, Training, build, nearest, setting, settings_of
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ class Options:
     num_envs: int = setting(1, "environments stepped together", minimum=1)
     out: str | None = setting(None, "the run's directory; unset: runs/ENV/AGENT/TIME_sSEED")
     log_freq: int = setting(1_000, "decisions between rows of metrics.csv", minimum=1)
-    eval_freq: int = setting(0, "decisions between evaluations, which do not touch training; 0: none", minimum=0)
+    eval_freq: int = setting(
+        0, "decisions between evaluations, which do not touch training; 0: none", minimum=0
+    )
     eval_episodes: int = setting(10, "episodes per evaluation", minimum=1)
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     threads: int | None = setting(
-        None, "torch's threads; unset: 1, or all cores for Atari (small networks are faster on one)", minimum=1
+        None,
+        "torch's threads; unset: 1, or all cores for Atari (small networks are faster on one)",
+        minimum=1,
     )
 
 
@@ -73,7 +78,7 @@ def run(argv: list[str]) -> int:
     return 0 if complete else 130
 
 
-# --- what was asked for -------------------------------------------------------------------------------------------
+# --- what was asked for ---------------------------------------------------------------------------------
 
 
 def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
@@ -85,14 +90,16 @@ def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
         add_help=False,
     )
     known = settings_of(Options)
-    add_settings(parser, "options", known, vars(Options()))
-    parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="KEY=VALUE", help="given to the environment")
+    add_settings(parser, known, vars(Options()))
+    parser.add_argument(
+        "--env-kwargs", nargs="+", default=[], metavar="KEY=VALUE", help="given to the environment"
+    )
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
     parser.add_argument("-h", "--help", action="store_true", help="with --env: every setting and its value")
     first, _ = parser.parse_known_args(argv)
     options = build(Options, given(first, known))
-    settings = _add_agent_settings(parser, options, first.help)
+    settings = _add_agent_settings(parser, options)
     if first.help:
         parser.print_help()
         raise SystemExit(0)
@@ -102,15 +109,19 @@ def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
     return options, given(args, settings), args
 
 
-def _add_agent_settings(parser: Parser, options: Options, explain: bool) -> dict[str, Setting]:
+def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
     """Flags for all settings of the agent; where the environment is known, with the preset's values."""
     if options.agent not in AGENTS:
         raise SettingError(f"There is no agent {options.agent!r}; {nearest(options.agent, AGENTS)}")
     if not options.env:
         own = settings_of(AGENTS[options.agent].settings)
-        add_settings(parser, "settings of training, for every agent", settings_of(Training))
-        add_settings(parser, f"settings of {options.agent}", own)
-        parser.epilog = f"To see the preset's values: bdqn train --agent {options.agent} --env CartPole-v1 --help"
+        add_settings(
+            parser.add_argument_group("settings of training, for every agent"), settings_of(Training)
+        )
+        add_settings(parser.add_argument_group(f"settings of {options.agent}"), own)
+        parser.epilog = (
+            f"To see the preset's values: bdqn train --agent {options.agent} --env CartPole-v1 --help"
+        )
         return {}
     with correctable():
         configuration = _configure(options, {})
@@ -118,7 +129,7 @@ def _add_agent_settings(parser: Parser, options: Options, explain: bool) -> dict
 
     settings = known_settings(options.agent, configuration.family)
     title = f"settings of {options.agent} on {options.env}, values of preset {configuration.preset}"
-    add_settings(parser, title, settings, configuration.values)
+    add_settings(parser.add_argument_group(title), settings, configuration.values)
     return settings
 
 
@@ -130,18 +141,9 @@ def _configure(options: Options, overrides: dict[str, Any]) -> Configuration:
 
 
 def _learner(options: Options, configuration: Configuration, env_kwargs: dict[str, Any]) -> Learner:
-    import torch
-
     from bdqn.learner import Learner
 
-    # Torch's own default is all cores.
-    threads = options.threads or (None if configuration.family == "atari" else 1)
-    if threads is not None:
-        torch.set_num_threads(threads)
-    try:
-        torch.empty(0, device=options.device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingError(f"device {options.device!r} cannot be used here: {error}") from error
+    prepare_torch(options.device, configuration.family, options.threads)
     with correctable():
         return Learner(
             configuration,
@@ -153,7 +155,7 @@ def _learner(options: Options, configuration: Configuration, env_kwargs: dict[st
         )
 
 
-# --- Ctrl-C -------------------------------------------------------------------------------------------------------
+# --- Ctrl-C ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -173,14 +175,15 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-# --- what is said -------------------------------------------------------------------------------------------------
+# --- what is said ---------------------------------------------------------------------------------------
 
 
 def _announce(learner: Learner, steps: int, folder: Path) -> None:
     from bdqn.envs import describe
 
     configuration = learner.configuration
-    print(f"{AGENTS[configuration.agent].summary} ({configuration.agent}) on {learner.env_source}, seed {learner.seed}")
+    agent = configuration.agent
+    print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
     rows = {
         "family": configuration.family,
         "preset": f"{configuration.preset} (presets/{configuration.preset}.toml)",
@@ -188,8 +191,7 @@ def _announce(learner: Learner, steps: int, folder: Path) -> None:
         "decisions": f"{steps:,} in {learner.envs.num_envs} environment(s)",
         "run": str(folder),
     }
-    for name, value in rows.items():
-        print(f"  {name:<9}  {value}", flush=True)
+    print_rows(rows)
 
 
 def _conclude(learner: Learner, record: RunRecord, complete: bool) -> None:

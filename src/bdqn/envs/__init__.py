@@ -8,7 +8,7 @@ from bdqn.envs.make import Family, Source, describe, family, make_env
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.settings import PROTOCOLS, AtariProtocol, AtariSettings
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces
-from bdqn.envs.vector import TERMINAL_FOR_LEARNER, Environments, Episode, Step
+from bdqn.envs.vector import TERMINAL_FOR_LEARNER, Environments
 
 __all__ = [
     "PROTOCOLS",
@@ -18,12 +18,10 @@ __all__ = [
     "AtariSettings",
     "DeepSea",
     "Environments",
-    "Episode",
     "Family",
     "MinAtar",
     "MissingExtra",
     "Source",
-    "Step",
     "UnknownEnvironment",
     "UnsupportedSpace",
     "check_spaces",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import gymnasium as gym
@@ -12,32 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bdqn.envs.spaces import check_spaces
+from bdqn.step import Episode, Step
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
 TERMINAL_FOR_LEARNER = "terminal_for_learner"
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """One finished episode, as it is reported."""
-
-    env: int
-    raw_return: float  # undiscounted, unclipped
-    length: int  # decisions
-    truncated: bool  # cut short, not terminated
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one decision in each of N environments led to. The arrays are never written to again."""
-
-    next_obs: NDArray[Any]  # (N, *obs) true successors: the final observation where an episode ended
-    reward: NDArray[np.float64]  # (N,) as the environment gave it
-    terminal: NDArray[np.bool_]  # (N,) nothing of value beyond, whether or not the episode is over
-    truncated: NDArray[np.bool_]  # (N,) cut short, so `next_obs` still has value unless `terminal`
-    ended: NDArray[np.bool_]  # (N,) the episode is over and `obs` is the first of the next one
-    obs: NDArray[Any]  # (N, *obs) where to act next; the same array as `next_obs` if no episode ended
-    episodes: tuple[Episode, ...]  # those that ended in this step
 
 
 class Environments:

@@ -1,0 +1,38 @@
+"""What several verbs do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bdqn.settings import SettingError
+
+
+@contextmanager
+def correctable() -> Iterator[None]:
+    """Errors in here come from what the user asked for, so their message is enough."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
+        raise SettingError(str(error)) from error
+
+
+def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
+    """See that the device can be used, and choose the threads: small networks are faster on one."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise SettingError(f"device {device!r} cannot be used here: {error}") from error
+    if threads is not None or family != "atari":  # torch's own choice is all cores
+        torch.set_num_threads(threads or 1)
+
+
+def print_rows(rows: Mapping[str, str]) -> None:
+    """Names and values in two columns."""
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        print(f"  {name:<{width}}  {value}", flush=True)

@@ -1,0 +1,138 @@
+"""``bdqn doctor``: what is installed, how fast it is here, and what a preset would take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import psutil
+
+from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.options import Parser
+from bdqn.progress import duration
+from bdqn.provenance import installed, machine, versions
+
+if TYPE_CHECKING:
+    from bdqn.configure import Configuration
+    from bdqn.learner import Learner
+
+EXTRAS = {
+    "atari": ("ale-py", "opencv-python-headless"),
+    "minatar": ("minatar",),
+    "tensorboard": ("tensorboard",),
+    "classic": ("pygame",),
+    "compare": ("stable-baselines3",),
+}
+WARM_UP = 1_000  # decisions at random: enough for a first refit
+SECONDS = 3.0  # for each of the two measurements
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds that each part of training takes here."""
+
+    acting: float  # per decision: network and environment
+    training: float  # per decision: acting, storing and updating, without refits
+    refit_sample: float  # per transition of a refit; 0 without refits
+
+    def total(self, learner: Learner, steps: int) -> float:
+        """Seconds for ``steps`` decisions; refits are at their full size."""
+        refit = learner.agent.choices.refit
+        refits = refit.batch_size / refit.interval * self.refit_sample if refit else 0.0
+        return steps * (self.training + refits)
+
+
+def run(argv: list[str]) -> int:
+    """Describe the installation and, given an environment, measure."""
+    parser = Parser(
+        prog="bdqn doctor",
+        description="Say what is installed. With --env, train for seconds to see what a preset would take.",
+    )
+    parser.add_argument("--env", help="measure in this environment")
+    parser.add_argument("--agent", default="bdqn", help="measure this agent [%(default)s]")
+    parser.add_argument("--preset", default="default", help="for this preset [%(default)s]")
+    args = parser.parse(argv)
+    _describe_installation()
+    if args.env:
+        _examine(args.agent, args.env, args.preset)
+    return 0
+
+
+def _describe_installation() -> None:
+    here = machine()
+    rows = {name: found or "not installed" for name, found in versions().items()}
+    rows["system"] = f"{here['system']}, {here['cores']} cores"
+    rows["memory"] = f"{here['memory_gb']} GB, {psutil.virtual_memory().available / 1e9:.1f} GB free"
+    for extra, packages in EXTRAS.items():
+        missing = [package for package in packages if installed(package) is None]
+        rows[f"extra {extra}"] = f"no: pip install 'bdqn[{extra}]'" if missing else "installed"
+    print_rows(rows)
+
+
+def _examine(agent: str, env: str, preset: str) -> None:
+    """Measure a short training under a preset, and say what all of it would take."""
+    from bdqn.configure import configure
+    from bdqn.envs import family
+    from bdqn.replay import bytes_per_frame
+
+    with correctable():
+        configuration = configure(agent, family(env), preset)
+        learner = _small_learner(configuration, env)
+    spec, size = learner.agent.spec, configuration.training.buffer_size
+    replay = size * bytes_per_frame(spec.shape, spec.dtype, spec.stack)
+    free = psutil.virtual_memory().available
+    speed = measure(learner)
+    steps = configuration.total_steps
+    seconds = speed.total(learner, steps)
+    print(f"\n{agent} on {env}, preset {configuration.preset}")
+    print_rows(
+        {
+            "acting": f"{1 / speed.acting:,.0f} steps/s",
+            "training": f"{steps / seconds:,.0f} steps/s",
+            "replay": f"{size:,} frames, {replay / 1e9:.2f} GB of {free / 1e9:.1f} GB free"
+            + ("" if replay < 0.9 * free else ": too much, set --buffer-size"),
+            "all of it": f"{steps:,} decisions in about {duration(seconds)}",
+        }
+    )
+    print(
+        "An estimate from a few seconds on this machine as busy as it is now: it may be off by half. "
+        "Loading and evaluations come on top."
+    )
+
+
+def _small_learner(configuration: Configuration, env: str) -> Learner:
+    """The preset's learner, but it learns soon and in little memory."""
+    from bdqn.learner import Learner
+
+    prepare_torch("cpu", configuration.family)
+    size = min(configuration.training.buffer_size, 20_000)
+    training = replace(configuration.training, learning_starts=WARM_UP, buffer_size=size)
+    return Learner(replace(configuration, training=training), env)
+
+
+def measure(learner: Learner, seconds: float = SECONDS) -> Speed:
+    """Time acting, training and refitting apart: refits are rare, and grow with the replay memory."""
+    agent = learner.agent
+    choices = agent.choices
+    learner.learn(WARM_UP)
+    refit_sample = 0.0
+    if choices.refit:
+        start = time.perf_counter()
+        agent.refit(choices.refit)
+        refit_sample = (time.perf_counter() - start) / min(choices.refit.batch_size, len(agent.replay))
+    agent.choices = replace(choices, refit=None)
+    training = _seconds_per_call(lambda: learner.learn(100), seconds) / 100
+    agent.choices = choices
+    # Acting alone comes last, for it leaves the replay memory behind.
+    acting = _seconds_per_call(lambda: learner.envs.step(agent.act(learner.envs.obs)), seconds)
+    return Speed(acting, training, refit_sample)
+
+
+def _seconds_per_call(function: Callable[[], object], seconds: float) -> float:
+    calls, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds or not calls:
+        function()
+        calls += 1
+    return elapsed / calls

@@ -1,0 +1,230 @@
+"""The memory against a naive one that keeps every stack whole, over histories with every kind of edge."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import stats
+
+from bdqn.replay import Batch, Replay, bytes_per_frame
+
+TERMINAL = {"life", "terminated"}  # nothing of value follows
+ENDS = {"terminated", "truncated"}  # the episode is over
+Key = tuple[Any, ...]
+
+
+@dataclass
+class NaiveEnv:
+    """One environment of unique frames, and every transition it made, with its stacks written out."""
+
+    number: int
+    stack: int
+    frames: int = 0  # written to the ring so far
+    window: deque[tuple[int, int]] = field(default_factory=deque)  # (frame's value, when it was written)
+    transitions: list[tuple[int, Key]] = field(default_factory=list)  # (oldest frame needed, the transition)
+
+    def _frame(self) -> tuple[int, int]:
+        self.frames += 1
+        return 1000 * self.number + self.frames, self.frames - 1
+
+    def reset(self) -> None:
+        self.window = deque([self._frame()] * max(self.stack, 1), maxlen=max(self.stack, 1))
+
+    def observation(self) -> list[int] | int:
+        values = [value for value, _ in self.window]
+        return values if self.stack else values[0]
+
+    def step(self, action: int, reward: float, event: str) -> tuple[Any, Any]:
+        before, oldest = self.observation(), self.window[0][1]
+        self.window.append(self._frame())
+        after = self.observation()
+        self.transitions.append((oldest, key(before, action, reward, after, event in TERMINAL)))
+        if event in ENDS:
+            self.reset()
+        return after, self.observation()
+
+    def intact(self, slots: int) -> list[Key]:
+        """The ring keeps the last ``slots`` frames; a transition needs every frame of its stack."""
+        return [transition for oldest, transition in self.transitions if oldest >= self.frames - slots]
+
+
+def key(obs: Any, action: Any, reward: Any, next_obs: Any, terminal: Any) -> Key:
+    return np.ravel(obs).tolist(), int(action), float(reward), np.ravel(next_obs).tolist(), bool(terminal)
+
+
+def keys(batch: Batch) -> list[Key]:
+    """As ``key``; a frame is two numbers, the second the first's negative."""
+    assert_array_equal(batch.obs[..., 0], -batch.obs[..., 1])
+    assert_array_equal(batch.next_obs[..., 0], -batch.next_obs[..., 1])
+    columns = batch.obs[..., 0], batch.action, batch.reward, batch.next_obs[..., 0], batch.terminal
+    return [key(*row) for row in zip(*columns, strict=True)]
+
+
+class World:
+    """A replay memory and naive environments that live through the same history."""
+
+    def __init__(self, num_envs: int, stack: int, slots: int) -> None:
+        self.slots = slots
+        self.envs = [NaiveEnv(number, stack) for number in range(num_envs)]
+        self.replay = Replay(slots * num_envs, (stack, 2) if stack else (2,), np.int32, num_envs, stack)
+        self.steps = 0
+        self.restart()
+
+    def restart(self) -> None:
+        for env in self.envs:
+            env.reset()
+        self.replay.start(self._array([env.observation() for env in self.envs]))
+
+    def step(self, events: tuple[str, ...]) -> None:
+        self.steps += 1
+        actions = [(self.steps + env.number) % 7 for env in self.envs]
+        rewards = [self.steps + env.number / 4 for env in self.envs]
+        pairs = zip(self.envs, actions, rewards, events, strict=True)
+        next_obs, obs = zip(*(env.step(*rest) for env, *rest in pairs), strict=True)
+        self.replay.add(
+            np.array(actions),
+            np.array(rewards),
+            self._array(next_obs),
+            np.array([event in TERMINAL for event in events]),
+            np.array([event in ENDS for event in events]),
+            self._array(obs),
+        )
+
+    def expected(self) -> list[Key]:
+        return [transition for env in self.envs for transition in env.intact(self.slots)]
+
+    def _array(self, observations: Any) -> np.ndarray:
+        return np.stack([observations, -np.array(observations)], axis=-1).astype(np.int32)
+
+
+def live(num_envs: int, stack: int, slots: int, history: list[tuple[str, ...]]) -> World:
+    world = World(num_envs, stack, slots)
+    for events in history:
+        if "restart" in events:
+            world.restart()
+        else:
+            world.step(events[:num_envs])
+    return world
+
+
+usual = st.sampled_from(["go"] * 8 + ["life", "terminated", "truncated"])
+histories = st.lists(
+    st.one_of(*[st.tuples(usual, usual, usual)] * 9, st.just(("restart",) * 3)), min_size=0, max_size=60
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(
+    num_envs=st.integers(1, 3), stack=st.sampled_from([0, 4]), spare=st.integers(0, 12), history=histories
+)
+def test_exactly_the_intact_transitions_can_be_sampled_and_equal_the_naive_ones(
+    num_envs: int, stack: int, spare: int, history: list[tuple[str, ...]]
+) -> None:
+    world = live(num_envs, stack, stack + 2 + spare, history)
+    expected = world.expected()
+    assert len(world.replay) == len(expected)
+    if expected:  # at most 54, so 2000 draws miss none
+        found = keys(world.replay.sample(2000, np.random.default_rng(0)))
+        unique = {str(transition): transition for transition in found}
+        assert sorted(unique.values()) == sorted(expected)
+
+
+def cycle(length: int) -> list[tuple[str, ...]]:
+    """Three environments whose episodes last 3, 7 and 10 decisions."""
+    ends = {0: 3, 1: 7, 2: 10}
+    return [
+        tuple("truncated" if (step + 1) % ends[env] == 0 else "go" for env in range(3)) for step in range(length)
+    ]
+
+
+@pytest.mark.parametrize("stack", [0, 4])
+@pytest.mark.parametrize("length", [12, 100])  # before and after the rings are full
+def test_sampling_is_uniform(stack: int, length: int) -> None:
+    world = live(3, stack, 20, cycle(length))
+    drawn = [str(k) for k in keys(world.replay.sample(60_000, np.random.default_rng(1)))]
+    counts = [drawn.count(str(transition)) for transition in world.expected()]
+    assert sum(counts) == 60_000
+    assert stats.chisquare(counts).pvalue > 0.001
+
+
+def test_before_its_fourth_frame_an_episode_repeats_its_first() -> None:
+    world = live(1, 4, 50, [("go",), ("go",), ("terminated",), ("go",)])
+    stacks = [(transition[0], transition[3]) for transition in world.expected()]
+    assert stacks == [
+        ([1, 1, 1, 1], [1, 1, 1, 2]),
+        ([1, 1, 1, 2], [1, 1, 2, 3]),
+        ([1, 1, 2, 3], [1, 2, 3, 4]),
+        ([5, 5, 5, 5], [5, 5, 5, 6]),
+    ]
+    env, slot = np.zeros(4, int), np.array([0, 1, 2, 4])  # slot 3 holds the final frame
+    assert [(k[0], k[3]) for k in keys(world.replay.gather(env, slot))] == stacks
+
+
+def test_a_restart_cuts_the_episode_without_joining_it_to_the_next() -> None:
+    world = live(2, 4, 30, [("go", "go")] * 3)
+    world.restart()
+    world.step(("go", "go"))
+    found = keys(world.replay.sample(500, np.random.default_rng(2)))
+    assert len(world.replay) == 8
+    assert ([5, 5, 5, 5], [5, 5, 5, 6]) in [(k[0], k[3]) for k in found]
+    assert not any({4, 5} <= set(k[0] + k[3]) for k in found)
+
+
+def test_rewards_and_ends_are_stored_as_given() -> None:
+    world = live(1, 0, 10, [("life",), ("truncated",), ("terminated",), ("go",)])
+    batch = world.replay.gather(np.zeros(4, int), np.array([0, 1, 3, 5]))
+    assert batch.terminal.tolist() == [True, False, True, False]
+    assert batch.reward.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert batch.action.dtype == np.int64
+    assert batch.reward.dtype == np.float32
+
+
+@pytest.mark.parametrize("stack", [0, 4])
+def test_a_restored_memory_samples_and_goes_on_as_the_saved_one(stack: int) -> None:
+    world, other = live(3, stack, 20, cycle(33)), live(3, stack, 20, cycle(4))
+    other.replay.load_state({name: array.copy() for name, array in world.replay.state().items()})
+    saved, world.replay = world.replay, other.replay
+    for _ in range(2):
+        assert len(world.replay) == len(world.expected())
+        for seed in range(3):
+            found = keys(world.replay.sample(200, np.random.default_rng(seed)))
+            assert {str(k) for k in found} <= {str(k) for k in world.expected()}
+            if saved is not None:
+                assert found == keys(saved.sample(200, np.random.default_rng(seed)))
+        saved = None
+        for events in cycle(9):
+            world.step(events)
+
+
+@pytest.mark.parametrize(("num_envs", "stack", "capacity"), [(1, 0, 1), (1, 4, 5), (3, 4, 17)])
+def test_a_memory_too_small_for_one_transition_is_refused(num_envs: int, stack: int, capacity: int) -> None:
+    shape = (4, 2) if stack else (2,)
+    with pytest.raises(ValueError, match=f"buffer_size {capacity} .* at least {stack + 2} are needed"):
+        Replay(capacity, shape, np.uint8, num_envs, stack)
+    Replay(capacity + 1, shape, np.uint8, num_envs, stack)
+
+
+def test_an_empty_memory_says_so() -> None:
+    world = World(2, 4, 10)
+    assert len(world.replay) == 0
+    with pytest.raises(ValueError, match="no transition"):
+        world.replay.sample(1, np.random.default_rng(0))
+
+
+def test_a_million_atari_frames_fit_and_are_paid_for_only_when_used() -> None:
+    shape = (4, 84, 84)
+    assert bytes_per_frame(shape, np.uint8, 4) * 1_000_000 <= 7.5e9
+    process = psutil.Process()
+    before = process.memory_info().rss
+    replay = Replay(1_000_000, shape, np.uint8, num_envs=8, stack=4)
+    assert process.memory_info().rss - before < 50e6
+    held = sum(array.nbytes for array in replay.state().values())
+    assert held == pytest.approx(bytes_per_frame(shape, np.uint8, 4) * 1_000_000, rel=1e-6)
