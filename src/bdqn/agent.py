@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
+from bdqn.diagnostics import SpreadWatch, posterior_metrics
 from bdqn.heads import BayesianHead, Index, LinearHead, TrainingIndices
 from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
 from bdqn.optim import make_optimizer
@@ -167,6 +168,7 @@ class QAgent:
         self._env_steps = 0  # decisions of each environment
         self._in_sync = True  # target and online network are equal
         self._blas = ThreadpoolController()
+        self._spread_watch = SpreadWatch()
         self._loss: Tensor | None = None
         self._redraw_training()
         self._redraw_acting(np.arange(num_envs))
@@ -282,7 +284,9 @@ class QAgent:
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))
-        self._describe_posterior(phi, moments)
+        view = QView(self.online, phi[:256], self.training_index)
+        self.metrics |= posterior_metrics(head, view, phi, moments)
+        self._spread_watch.look(self.metrics)
 
     def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
         """B transitions: drawn with replacement, but never more than there are."""
@@ -338,27 +342,6 @@ class QAgent:
             self.acting_index = self._draw(self.num_envs)
         else:
             self.acting_index[torch.as_tensor(envs)] = self._draw(len(envs))
-
-    # --- what it believes and how it fares --------------------------------------------------------------------
-
-    def _describe_posterior(self, phi: Tensor, moments: Moments) -> None:
-        """Figures that exposed most failures: how wide the belief is against what separates the actions."""
-        head = self.online.head
-        view = QView(self.online, phi[:256], self.training_index)
-        top_two = np.sort(view.mean, axis=1)[:, -2:]
-        self.metrics.update(
-            {
-                "posterior/std_mean": float(view.std.mean()),
-                "posterior/action_gap": float(np.median(top_two[:, -1] - top_two[:, 0])),
-                "posterior/draw_differs": float((view.draw.argmax(1) != view.mean.argmax(1)).mean()),
-                "posterior/noise_var": float(head.posterior.noise_var.mean()),
-                "posterior/condition_number": float(head.posterior.condition_number().max()),
-                "posterior/samples_per_action": float(moments.count.min()),
-                "train/feature_norm": float(phi.norm(dim=1).mean()),
-                "train/weight_norm": float(head.weights.norm(dim=1).mean()),
-                "train/q_mean": float(view.mean.mean()),
-            }
-        )
 
     def read_metrics(self) -> dict[str, float]:
         """The latest figures of training."""

@@ -235,15 +235,13 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
         return ObservationSpec((), np.dtype(np.int64), categories=int(space.n))
     assert isinstance(space, spaces.Box)
     dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
-    # Gymnasium writes "unbounded" as infinity, or as the largest float.
-    bounded = bool((np.abs([space.low, space.high]).astype(np.float64) < 1e30).all())
     inner = env.unwrapped
     shares_frames = getattr(inner, "frame_stack", 0) and inner.observation_space == space
     return ObservationSpec(
         space.shape,
         dtype,
-        low=space.low.astype(np.float32) if bounded else None,
-        high=space.high.astype(np.float32) if bounded else None,
+        low=space.low.astype(np.float32),
+        high=space.high.astype(np.float32),
         stack=inner.frame_stack if shares_frames else 0,  # type: ignore[attr-defined]
     )
 

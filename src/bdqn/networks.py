@@ -27,7 +27,7 @@ class ObservationSpec:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     categories: int = 0
-    low: NDArray[np.float32] | None = None  # bounds, where every one is finite
+    low: NDArray[np.float32] | None = None  # declared bounds, infinite where there are none
     high: NDArray[np.float32] | None = None
     stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
 
@@ -77,8 +77,11 @@ def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.
         return 0 * one, one / 255
     if spec.low is None or spec.high is None or spec.dtype == np.bool_:
         return 0 * one, one
-    width = np.where(spec.high > spec.low, spec.high - spec.low, 2.0).astype(np.float32)
-    return (spec.low + width / 2).astype(np.float32), (2 / width).astype(np.float32)
+    low, high = spec.low.astype(np.float64), spec.high.astype(np.float64)
+    # Number by number: CartPole bounds its angle but not its speed. 1e30: "unbounded" may be the largest float.
+    bounded = (np.abs(low) < 1e30) & (np.abs(high) < 1e30) & (high > low)
+    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    return ((low + high) / 2).astype(np.float32), (2 / (high - low)).astype(np.float32)
 
 
 def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
