@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_reduction import VECTOR, build, random_batch
 
 from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
 from bdqn.heads import TrainingIndices
 from bdqn.settings import Training
 from bdqn.step import Step
+from test_reduction import VECTOR, build, random_batch
 
 QUICK = {"learning_starts": 20, "train_freq": 4, "target_update_interval": 8, "buffer_size": 400, "features": 8}
 
@@ -66,7 +66,9 @@ def test_updates_syncs_and_refits_come_when_they_are_due(num_envs: int, monkeypa
     assert calls["refit"] == [36, 52]
 
 
-def test_several_updates_are_made_when_one_step_of_many_environments_spans_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_updates_are_made_when_one_step_of_many_environments_spans_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     agent = make_agent(8, training={"train_freq": 2, "learning_starts": 16})
     calls = record_calls(agent, monkeypatch, "update")
     play(agent, 64)
@@ -91,7 +93,9 @@ def test_it_acts_uniformly_until_the_first_refit() -> None:
     assert len({int(agent.act(obs)[0]) for _ in range(60)}) == 1  # greedy under one draw
 
 
-def test_the_posterior_is_fitted_to_the_features_that_the_target_evaluates_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_posterior_is_fitted_to_the_features_that_the_target_evaluates_it_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     agent = make_agent()
     order: list[str] = []
     for name in ("sync", "refit"):
@@ -144,7 +148,9 @@ def test_one_network_selects_and_the_other_evaluates() -> None:
     target = agent.target.head(agent.target.features(next_obs), None)
     rows = torch.arange(len(batch.action))
     expected = torch.as_tensor(batch.reward) + torch.as_tensor(~batch.terminal) * target[rows, online.argmax(1)]
-    torch.testing.assert_close(agent.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap), expected)
+    torch.testing.assert_close(
+        agent.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap), expected
+    )
 
 
 @pytest.mark.parametrize(("as_end", "stored"), [(False, False), (True, True)])

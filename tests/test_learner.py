@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from probes import MatchingAction, ObservedReward
 
 import bdqn
 from bdqn.settings import SettingError
+from probes import MatchingAction, ObservedReward
 
 QUICK: dict[str, Any] = {"learning_starts": 100, "buffer_size": 2000, "features": 16, "target_update_interval": 100}
 QUICK_POSTERIOR: dict[str, Any] = {**QUICK, "posterior_update_interval": 100, "posterior_batch_size": 500}
@@ -209,7 +209,9 @@ class Labelled(gym.Env[Any, int]):
     action_space = spaces.Discrete(2)
 
 
-@pytest.mark.parametrize(("env", "says"), [(Continuous, "Discrete actions"), (Labelled, "Dict"), ("Pendulum-v1", "Box")])
+@pytest.mark.parametrize(
+    ("env", "says"), [(Continuous, "Discrete actions"), (Labelled, "Dict"), ("Pendulum-v1", "Box")]
+)
 def test_environments_it_cannot_act_in_are_refused_in_a_sentence(env: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says) as refusal:
         bdqn.make("bdqn", env)

@@ -1,4 +1,4 @@
-"""The belief against dense and textbook formulas, high precision, its own claims of certainty, and bad data."""
+"""The belief against dense and textbook formulas, high precision, its own claims of certainty, bad data."""
 
 import mpmath
 import numpy as np
@@ -180,7 +180,9 @@ def test_at_temperature_zero_every_draw_is_the_mean() -> None:
 
 
 @pytest.mark.parametrize("noise", [Fixed(0.5), InverseGamma(1.5, 1.0)])
-def test_values_drawn_at_rows_are_distributed_as_rows_times_drawn_weights(noise: Fixed | InverseGamma) -> None:
+def test_values_drawn_at_rows_are_distributed_as_rows_times_drawn_weights(
+    noise: Fixed | InverseGamma,
+) -> None:
     rng = np.random.default_rng(6)
     posterior = fit(Moments.zero(3).add(rng.standard_normal((1, 3)), [1.0]), Prior(2.0, noise))
     at = rng.standard_normal((2, 3))
@@ -268,9 +270,19 @@ def test_hostile_grams_lose_no_more_digits_than_their_condition_number(
     assert learned.noise_scale >= 1.0
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_targets_that_are_fitted_exactly_leave_a_positive_noise(seed: int) -> None:
+    """Squares of 1e16 are subtracted from each other, and may differ by less than nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((20, 4))
+    posterior = fit(moments_of(x, 1e8 * x @ np.ones(4)), Prior(1e20, InverseGamma(2.0, 0.01)))
+    assert posterior.noise_scale >= 0.01
+    assert np.isfinite(posterior.sample(rng, 100)).all()
+
+
 def test_condition_number() -> None:
-    gram = np.stack([np.diag([99.0, 0.0]), np.zeros((2, 2))])
-    posterior = fit(Moments(gram, np.zeros((2, 2)), np.zeros(2), np.zeros(2)), Prior())
+    gram = np.stack([np.diag([198.0, 0.0]), np.zeros((2, 2))])
+    posterior = fit(Moments(gram, np.zeros((2, 2)), np.zeros(2), np.zeros(2)), Prior(0.5))  # a ridge of 2
     assert_allclose(posterior.condition_number(), [100.0, 1.0])
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from probes import ActionReward, ConstantReward, DelayedReward, EndlessButCut, MatchingAction, ObservedReward, Probe
 
 import bdqn
+from probes import ActionReward, ConstantReward, DelayedReward, EndlessButCut, MatchingAction, ObservedReward, Probe
 
 LEARNERS = pytest.mark.parametrize("agent", ["dqn", "ddqn", "bdqn"])
 PLUS, MINUS = [1.0, 0.0], [-1.0, 0.0]

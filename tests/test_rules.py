@@ -40,9 +40,7 @@ def test_optimism_prefers_the_uncertain() -> None:
     assert rules.upper_confidence(mean, std, 5.0) == 1  # 1.5, 2.0, 1.9
 
 
-@pytest.mark.parametrize(
-    ("step", "value"), [(0, 1.0), (25, 0.775), (50, 0.55), (99, 0.109), (100, 0.1), (10**9, 0.1)]
-)
+@pytest.mark.parametrize(("step", "value"), [(0, 1.0), (25, 0.775), (50, 0.55), (99, 0.109), (100, 0.1), (150, 0.1)])
 def test_a_linear_schedule_starts_ends_and_stays(step: int, value: float) -> None:
     assert rules.linear_schedule(step, 1.0, 0.1, 100) == pytest.approx(value)
 

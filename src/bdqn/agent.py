@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
-from bdqn.diagnostics import SpreadWatch, posterior_metrics
+from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
 from bdqn.heads import BayesianHead, Index, LinearHead, TrainingIndices
 from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
 from bdqn.optim import make_optimizer
@@ -75,8 +75,7 @@ class QView:
 
     @torch.no_grad()
     def _values(self, index: Index) -> Array:
-        values: Array = self._network.head(self._phi, index).cpu().numpy()
-        return values
+        return np.asarray(self._network.q(self._phi, index).cpu().numpy())
 
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
@@ -122,6 +121,10 @@ class QNetwork(nn.Module):
 
     def features(self, obs: Tensor) -> Tensor:
         return self.head.features(self.torso(obs))
+
+    def q(self, phi: Tensor, index: Index) -> Tensor:
+        values: Tensor = self.head(phi, index)
+        return values
 
 
 def make_network(
@@ -204,7 +207,8 @@ class QAgent:
         self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs)
         before, self.steps = self.steps, self.steps + self.num_envs
         self._env_steps += 1
-        if self.choices.learns and self.steps >= self.training.learning_starts:
+        # A loaded agent has taken its first decisions long ago, but its memory starts empty.
+        if self.choices.learns and min(self.steps, self.replay.seen) >= self.training.learning_starts:
             self._learn_what_is_due(before)
         self._redraw_what_is_due(before, step.ended)
 
@@ -235,7 +239,7 @@ class QAgent:
         """Alg. 3, the update line: the squared (or Huber) error of the predicting index against the target."""
         indices = self.online.head.training_indices(self.training_index)
         target = self.td_target(batch, indices, self.choices.bootstrap)
-        q = self.online.head(self.online.features(self._tensor(batch.obs)), indices.predict)
+        q = self.online.q(self.online.features(self._tensor(batch.obs)), indices.predict)
         predicted = q.gather(1, self._tensor(batch.action)[:, None]).squeeze(1)
         error = nn.functional.mse_loss if self.training.loss == "squared" else nn.functional.smooth_l1_loss
         return error(predicted, target) / self.training.gradient_divisor
@@ -247,11 +251,10 @@ class QAgent:
         phi_target = self.target.features(next_obs)
 
         def select() -> Tensor:
-            phi = phi_target if self._in_sync else self.online.features(next_obs)
-            return self.online.head(phi, indices.select)
+            return self.online.q(phi_target if self._in_sync else self.online.features(next_obs), indices.select)
 
         def evaluate() -> Tensor:
-            return self.target.head(phi_target, indices.evaluate)
+            return self.target.q(phi_target, indices.evaluate)
 
         reward = self._tensor(batch.reward)
         if self.training.reward_clip:
@@ -270,22 +273,25 @@ class QAgent:
             self._fit_posterior(refit)
 
     def _fit_posterior(self, refit: Refit) -> None:
-        head = self.online.head
+        head, target_head = self.online.head, self.target.head
         assert isinstance(head, BayesianHead)
+        assert isinstance(target_head, BayesianHead)
         indices = head.training_indices(self.training_index)
         moments = Moments.zero(head.dim, (self.num_actions,))
-        phi = torch.empty(0)
+        some_phi: Tensor | None = None
         for batch in self._refit_batches(refit.batch_size):
             targets = self.td_target(batch, indices, refit.bootstrap)
             phi = self.online.features(self._tensor(batch.obs))
             moments.add_by_action(head.regressors(phi), batch.action, targets.cpu().numpy())
+            some_phi = phi[:256] if some_phi is None else some_phi
         head.update(moments)
-        self.target.head.weights.copy_(head.weights)
+        target_head.weights.copy_(head.weights)
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))
-        view = QView(self.online, phi[:256], self.training_index)
-        self.metrics |= posterior_metrics(head, view, phi, moments)
+        assert some_phi is not None  # there are at least learning_starts transitions
+        view = QView(self.online, some_phi, self.training_index)
+        self.metrics |= posterior_metrics(head, view, some_phi, moments)
         self._spread_watch.look(self.metrics)
 
     def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
@@ -328,6 +334,9 @@ class QAgent:
             return self.online.head.draw(self.rngs["draw"], count)
 
     def _redraw_training(self) -> None:
+        if self.choices.redraw is None:
+            self.training_index = self.online.head.mean_index
+            return
         draw = self._draw(1)
         self.training_index = None if draw is None else draw[0]
 
@@ -341,7 +350,15 @@ class QAgent:
         elif self.acting_index is None or len(envs) == self.num_envs:
             self.acting_index = self._draw(self.num_envs)
         else:
-            self.acting_index[torch.as_tensor(envs)] = self._draw(len(envs))
+            draws = self._draw(len(envs))
+            assert draws is not None
+            self.acting_index[torch.as_tensor(envs)] = draws
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Every metric that this agent will ever report."""
+        loss = ("train/loss",) if self.choices.learns else ()
+        return loss + (POSTERIOR_METRICS if self.choices.refit else ())
 
     def read_metrics(self) -> dict[str, float]:
         """The latest figures of training."""

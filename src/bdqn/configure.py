@@ -14,7 +14,7 @@ from typing import Any
 
 from bdqn.agents import AGENTS
 from bdqn.envs.settings import AtariSettings
-from bdqn.settings import SettingError, Setting, Training, build, nearest, settings_of
+from bdqn.settings import Setting, SettingError, Training, build, nearest, settings_of
 
 FAMILIES = ("classic", "minatar", "atari")
 

@@ -6,18 +6,31 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
-
-from bdqn.posterior import Moments
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bdqn.agent import QView
     from bdqn.heads import BayesianHead
+    from bdqn.posterior import Moments
 
 # Spread over action gap, outside of which Thompson sampling is close to random, or close to greedy. Healthy runs
 # were seen between 0.02 and 20.
 HOT, COLD = 100.0, 0.001
 PATIENCE = 10  # refits in a row: early and passing states are not worth a warning
+
+
+POSTERIOR_METRICS = (
+    "posterior/std_mean",
+    "posterior/action_gap",
+    "posterior/draw_differs",
+    "posterior/noise_var",
+    "posterior/condition_number",
+    "posterior/samples_per_action",
+    "train/feature_norm",
+    "train/weight_norm",
+    "train/q_mean",
+)
 
 
 class SpreadWarning(UserWarning):
@@ -27,17 +40,18 @@ class SpreadWarning(UserWarning):
 def posterior_metrics(head: BayesianHead, view: QView, phi: Tensor, moments: Moments) -> dict[str, float]:
     """How wide the belief is against what separates the actions, and the sizes that drift first when it goes wrong."""
     top_two = np.sort(view.mean, axis=1)[:, -2:]
-    return {
-        "posterior/std_mean": float(view.std.mean()),
-        "posterior/action_gap": float(np.median(top_two[:, -1] - top_two[:, 0])),
-        "posterior/draw_differs": float((view.draw.argmax(1) != view.mean.argmax(1)).mean()),
-        "posterior/noise_var": float(head.posterior.noise_var.mean()),
-        "posterior/condition_number": float(head.posterior.condition_number().max()),
-        "posterior/samples_per_action": float(moments.count.min()),
-        "train/feature_norm": float(phi.norm(dim=1).mean()),
-        "train/weight_norm": float(head.weights.norm(dim=1).mean()),
-        "train/q_mean": float(view.mean.mean()),
-    }
+    figures = (
+        view.std.mean(),
+        np.median(top_two[:, -1] - top_two[:, 0]),
+        (view.draw.argmax(1) != view.mean.argmax(1)).mean(),
+        head.posterior.noise_var.mean(),
+        head.posterior.condition_number().max(),
+        moments.count.min(),
+        phi.norm(dim=1).mean(),
+        head.weights.norm(dim=1).mean(),
+        view.mean.mean(),
+    )
+    return {name: float(figure) for name, figure in zip(POSTERIOR_METRICS, figures, strict=True)}
 
 
 class SpreadWatch:

@@ -23,9 +23,7 @@ class Evaluation:
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
-    spread: (
-        float | None
-    )  # epistemic std of Q, averaged over decisions and actions; None: not asked or not known
+    spread: float | None  # epistemic std of Q, averaged over decisions and actions; None: not asked or not known
 
     @property
     def mean(self) -> float:
@@ -61,7 +59,7 @@ def evaluate(
     check_can_evaluate(learner)
     agent = learner.agent
     rng = generator(seed, "evaluation")
-    envs = Environments([learner.make_env()], [integer_seed(seed, "evaluation-environment")])
+    envs = Environments([learner.make_env(evaluation=True)], [integer_seed(seed, "evaluation-environment")])
     spread = spread and agent.online.head.posterior is not None
     finished: list[Episode] = []
     spreads: list[float] = []
@@ -81,9 +79,7 @@ def evaluate(
     )
 
 
-def _choose(
-    agent: QAgent, view: QView, epsilon: float, deterministic: bool, rng: np.random.Generator
-) -> Actions:
+def _choose(agent: QAgent, view: QView, epsilon: float, deterministic: bool, rng: np.random.Generator) -> Actions:
     # An agent that never learns has no mean to be greedy under: what it does is its policy.
     if deterministic and agent.choices.learns:
         return epsilon_greedy(view.mean, epsilon, rng)

@@ -49,10 +49,8 @@ def make(
     **settings: Any,
 ) -> Learner:
     """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance."""
-    sample = env if isinstance(env, str | gym.Env) else env()
-    configuration = configure(agent, family(sample), preset, settings)
     return Learner(
-        configuration,
+        configure(agent, _family_of(env), preset, settings),
         env,
         seed=seed,
         num_envs=num_envs,
@@ -60,6 +58,16 @@ def make(
         network=network,
         env_kwargs=env_kwargs,
     )
+
+
+def _family_of(source: Source) -> str:
+    if isinstance(source, str | gym.Env):
+        return family(source)
+    sample = source()
+    try:
+        return family(sample)
+    finally:
+        sample.close()
 
 
 class Learner:
@@ -114,10 +122,23 @@ class Learner:
         """Decisions taken so far, over all environments."""
         return self.agent.steps
 
-    def make_env(self) -> gym.Env[Any, Any]:
-        """Another environment like those that it learns in (the same one, if an instance was given)."""
+    @property
+    def env_name(self) -> str:
+        """The environment's id, or the name of its class."""
+        if isinstance(self.env_source, str):
+            return self.env_source
+        env = self.envs.envs[0]
+        return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+    def make_env(self, *, evaluation: bool = False) -> gym.Env[Any, Any]:
+        """Another environment like those that it learns in (the same one, if an instance was given).
+
+        For an ``evaluation`` an Atari protocol may cut episodes sooner.
+        """
         by_id = self.configuration.family == "atari" and isinstance(self.env_source, str)
         atari = asdict(self.configuration.atari) if by_id else {}
+        if by_id and evaluation and atari["max_episode_frames"] is None:
+            atari["max_episode_frames"] = self.configuration.atari.resolve().evaluation_max_frames
         return make_env(self.env_source, env_kwargs=self.env_kwargs, **atari)
 
     def steps(self, total_steps: int) -> Iterator[Step]:
@@ -145,9 +166,9 @@ class Learner:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.int64], None]:
-        """Actions for one observation or a batch: greedy under the mean, or as it explores (a Thompson draw per row)."""
+        """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
         batch, single = self._batch(observation)
-        if deterministic:
+        if deterministic and self.agent.choices.learns:
             actions = rules.greedy(self.agent.view(batch).mean)
         else:
             index = self.agent.online.head.draw(self._predict_rng, len(batch))

@@ -9,6 +9,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ class ObservationSpec:
 
     @property
     def is_image(self) -> bool:
-        return len(self.shape) == 3 or (len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE)
+        """Three dimensions, or a large table of bytes."""
+        gray = len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE and self.dtype == np.uint8
+        return gray or len(self.shape) == 3
 
 
 class Encoder(nn.Module):
@@ -72,11 +75,10 @@ class Encoder(nn.Module):
 
 
 def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    one = np.ones((), np.float32)
     if spec.dtype == np.uint8 and spec.is_image:
-        return 0 * one, one / 255
+        return np.zeros((), np.float32), np.full((), 1 / 255, np.float32)
     if spec.low is None or spec.high is None or spec.dtype == np.bool_:
-        return 0 * one, one
+        return np.zeros((), np.float32), np.ones((), np.float32)
     low, high = spec.low.astype(np.float64), spec.high.astype(np.float64)
     # Number by number: CartPole bounds its angle but not its speed. 1e30: "unbounded" may be the largest float.
     bounded = (np.abs(low) < 1e30) & (np.abs(high) < 1e30) & (high > low)
@@ -114,8 +116,7 @@ def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
 
 def dense_layers(sizes: Sequence[int]) -> nn.Sequential:
     """Linear + ReLU from each size to the next."""
-    pairs = zip(sizes[:-1], sizes[1:], strict=True)
-    return nn.Sequential(*(layer for i, o in pairs for layer in (nn.Linear(i, o), nn.ReLU())))
+    return nn.Sequential(*(layer for i, o in pairwise(sizes) for layer in (nn.Linear(i, o), nn.ReLU())))
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

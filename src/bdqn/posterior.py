@@ -219,14 +219,14 @@ def _solve(factor: Array, rhs: Array) -> Array:
 
 def _cholesky(precision: Array) -> Array:
     try:
-        factor = np.linalg.cholesky(precision)
+        factor = np.asarray(np.linalg.cholesky(precision), np.float64)
         _require_pivots(factor, precision)
         return factor
     except np.linalg.LinAlgError:
         pass
     for index in np.ndindex(precision.shape[:-2]):  # find the culprit, to name it
         try:
-            _require_pivots(np.linalg.cholesky(precision[index]), precision[index])
+            _require_pivots(np.asarray(np.linalg.cholesky(precision[index])), precision[index])
         except np.linalg.LinAlgError as error:
             condition = float(_condition_number(precision[index]))
             raise PosteriorError(
@@ -253,7 +253,11 @@ def _condition_number(precision: Array) -> Array:
 
 
 def _require_finite(moments: Moments) -> None:
-    for name, value, trailing in (("gram", moments.gram, 2), ("cross", moments.cross, 1), ("squares", moments.squares, 0)):
+    for name, value, trailing in (
+        ("gram", moments.gram, 2),
+        ("cross", moments.cross, 1),
+        ("squares", moments.squares, 0),
+    ):
         bad = ~np.isfinite(value).all(axis=tuple(range(value.ndim - trailing, value.ndim)))
         if bad.any():
             index = tuple(int(i) for i in np.argwhere(bad)[0])

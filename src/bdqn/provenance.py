@@ -40,9 +40,7 @@ def git_commit() -> str | None:
     """The commit of the checkout that this program stands in, with "-dirty" if it was changed since."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        answer = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
-        )
+        answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() or None

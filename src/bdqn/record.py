@@ -1,9 +1,9 @@
 """A run's directory: what happened, as files that any tool reads.
 
-``config.toml``, ``episodes.csv``, ``metrics.csv`` and ``evaluations.csv`` follow from the configuration alone:
-the same seed gives the same bytes. Whatever carries wall-clock time is kept apart from them: ``timing.csv``,
-``monitor.csv`` (Stable-Baselines3's format), ``meta.json``, ``command.txt`` and TensorBoard's events.
-Tables are only ever appended to.
+``config.toml``, ``episodes.csv``, ``metrics.csv`` and ``evaluations.csv`` follow from the configuration
+alone: the same seed gives the same bytes. Whatever carries wall-clock time is kept apart from them:
+``timing.csv``, ``monitor.csv`` (Stable-Baselines3's format), ``meta.json``, ``command.txt`` and TensorBoard's
+events. Tables are only ever appended to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from bdqn.settings import SettingError
 from bdqn.toml import write_toml
 
 if TYPE_CHECKING:
-    from bdqn.agent import QAgent
     from bdqn.evaluation import Evaluation
     from bdqn.learner import Learner
     from bdqn.step import Episode
@@ -33,23 +32,6 @@ if TYPE_CHECKING:
 WINDOW = 100  # episodes in a mean return, as in the paper
 
 ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
-POSTERIOR_METRICS = (
-    "posterior/std_mean",
-    "posterior/action_gap",
-    "posterior/draw_differs",
-    "posterior/noise_var",
-    "posterior/condition_number",
-    "posterior/samples_per_action",
-    "train/feature_norm",
-    "train/weight_norm",
-    "train/q_mean",
-)
-
-
-def metric_names(agent: QAgent) -> tuple[str, ...]:
-    """Every metric that this agent will ever report: a table's columns are fixed before its first row."""
-    loss = ("train/loss",) if agent.choices.learns else ()
-    return loss + (POSTERIOR_METRICS if agent.choices.refit else ())
 
 
 def new_directory(root: Path, env: str, agent: str, seed: int) -> Path:
@@ -69,9 +51,7 @@ def claim_directory(folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise SettingError(f"{folder} is a file, but a run is a directory: choose another path.")
     if (folder / "config.toml").exists() or (folder / "meta.json").exists():
-        raise SettingError(
-            f"{folder} already holds a run: choose another directory, or remove this one first."
-        )
+        raise SettingError(f"{folder} already holds a run: choose another directory, or remove this one first.")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -106,7 +86,7 @@ class RunRecord:
     ) -> None:
         self.folder = folder
         self.status = "running"
-        self._metrics = metric_names(learner.agent)
+        self._metrics = learner.agent.metric_names
         self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._events = _event_writer(folder) if tensorboard else None
         write_toml(folder / "config.toml", run_configuration(learner, steps))
@@ -124,7 +104,7 @@ class RunRecord:
             "git_commit": git_commit(),
         }
         self._write_meta()
-        heading = json.dumps({"t_start": started.timestamp(), "env_id": str(learner.env_source)})
+        heading = json.dumps({"t_start": started.timestamp(), "env_id": learner.env_name})
         columns = {
             "episodes": ("step", "env", "return", "length", "truncated"),
             "metrics": ("step", *ROLLOUT_METRICS, *self._metrics),
@@ -216,7 +196,7 @@ def run_configuration(learner: Learner, steps: int) -> dict[str, Any]:
     configuration = learner.configuration
     return {
         "agent": configuration.agent,
-        "env": str(learner.env_source),
+        "env": learner.env_name,
         "family": configuration.family,
         "preset": configuration.preset,
         "seed": learner.seed,
@@ -231,7 +211,5 @@ def _event_writer(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise SettingError(
-            f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})"
-        ) from error
+        raise SettingError(f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})") from error
     return SummaryWriter(str(folder))

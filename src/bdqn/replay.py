@@ -77,6 +77,11 @@ class Replay:
         env, slot = np.nonzero(self.is_transition)
         return int(self._intact(env, slot).sum())
 
+    @property
+    def seen(self) -> int:
+        """Transitions ever written, give or take one per episode."""
+        return int(self.written.sum()) - self.num_envs
+
     def start(self, obs: NDArray[Any]) -> None:
         """Every environment stands at the first observation of an episode (any unfinished one is cut there)."""
         if (self.written > 1).any():

@@ -17,7 +17,7 @@ Actions = NDArray[np.int64]
 
 def greedy(q: Array) -> Actions:
     """Take the best action; on an exact tie, the first."""
-    return q.argmax(-1)
+    return np.asarray(q.argmax(-1))
 
 
 def uniform(rng: np.random.Generator, count: int, num_actions: int) -> Actions:
@@ -69,7 +69,7 @@ def conditional_value_at_risk(mean: Array, std: Array, *, alpha: float = 0.05) -
     if not 0 < alpha <= 1:
         raise ValueError(f"alpha must lie in (0, 1], not {alpha!r}.")
     density = np.exp(-(ndtri(alpha) ** 2) / 2) / np.sqrt(2 * np.pi)
-    return mean - std * (density / alpha)
+    return np.asarray(mean - std * (density / alpha))
 
 
 SAFETY_CRITERIA: dict[str, Callable[..., Array]] = {

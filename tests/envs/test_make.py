@@ -134,8 +134,7 @@ def test_atari_from_an_id() -> None:
 
 def test_looking_up_a_known_id_imports_nothing_optional() -> None:
     code = (
-        "import sys, bdqn.envs; bdqn.envs.family('CartPole-v1'); "
-        "print({'ale_py', 'cv2', 'minatar'} & {*sys.modules})"
+        "import sys, bdqn.envs; bdqn.envs.family('CartPole-v1'); print({'ale_py', 'cv2', 'minatar'} & {*sys.modules})"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "set()"

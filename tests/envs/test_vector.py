@@ -21,9 +21,7 @@ class Corridor(gym.Env[Any, Any]):
         self.seeds: list[int | None] = []
         self.life_lost_at = -1
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.seeds.append(seed)
         self.place[:] = 0
         return self.place, {}
@@ -41,9 +39,7 @@ class Shifted(gym.Env[Any, Any]):
     observation_space = gym.spaces.Discrete(5, start=10)
     action_space = gym.spaces.Discrete(3, start=-1)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[int, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         return 12, {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -132,9 +128,7 @@ def test_each_environment_is_seeded_once() -> None:
     assert [c.seeds for c in corridors] == [[7, None, None], [8, None, None]]
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"), [(np.float64, np.float32), (np.float32, np.float32), (np.uint8, np.uint8)]
-)
+@pytest.mark.parametrize(("given", "kept"), [(np.float64, np.float32), (np.float32, np.float32), (np.uint8, np.uint8)])
 def test_only_double_precision_observations_are_converted(given: type, kept: type) -> None:
     envs = Environments([Corridor(2, dtype=given)], [0])
     assert envs.obs.dtype == envs.step([0]).next_obs.dtype == kept

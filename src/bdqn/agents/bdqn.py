@@ -84,12 +84,11 @@ def choices(settings: Settings) -> Choices:
         return greedy(q.mean)
 
     policies: dict[str, Policy] = {"thompson": thompson, "ucb": optimistic, "mean": mean}
+    redraw = Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval)
     return Choices(
         head=head,
         policy=policies[settings.acting],
-        redraw=Redraw(
-            settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval
-        ),
+        redraw=redraw if settings.acting == "thompson" else None,  # without draws the mean stands for them
         bootstrap=double_q,
         refit=Refit(
             settings.posterior_update_interval,

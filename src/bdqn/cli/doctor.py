@@ -23,10 +23,9 @@ EXTRAS = {
     "minatar": ("minatar",),
     "tensorboard": ("tensorboard",),
     "classic": ("pygame",),
-    "compare": ("stable-baselines3",),
 }
 WARM_UP = 1_000  # decisions at random: enough for a first refit
-SECONDS = 3.0  # for each of the two measurements
+SECONDS = 2.5  # for each of the two measurements
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _examine(agent: str, env: str, preset: str) -> None:
         {
             "acting": f"{1 / speed.acting:,.0f} steps/s",
             "training": f"{steps / seconds:,.0f} steps/s",
-            "replay": f"{size:,} frames, {replay / 1e9:.2f} GB of {free / 1e9:.1f} GB free"
+            "replay": f"{size:,} frames, {replay / 1e6:,.0f} MB of {free / 1e6:,.0f} MB free"
             + ("" if replay < 0.9 * free else ": too much, set --buffer-size"),
             "all of it": f"{steps:,} decisions in about {duration(seconds)}",
         }

@@ -12,15 +12,11 @@ from bdqn.settings import SettingError, nearest
 
 def run(argv: list[str]) -> int:
     """List the presets, or show one."""
-    parser = Parser(
-        prog="bdqn presets", description="List presets, or show every value of one with its source."
-    )
+    parser = Parser(prog="bdqn presets", description="List presets, or show every value of one with its source.")
     parser.add_argument("action", nargs="?", metavar="show", help="show one preset instead of listing all")
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
     parser.add_argument("--agent", default="bdqn", help="for this agent [%(default)s]")
-    parser.add_argument(
-        "--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]"
-    )
+    parser.add_argument("--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]")
     args = parser.parse(argv)
     if args.action is None:
         _list()

@@ -35,9 +35,7 @@ class Options:
     num_envs: int = setting(1, "environments stepped together", minimum=1)
     out: str | None = setting(None, "the run's directory; unset: runs/ENV/AGENT/TIME_sSEED")
     log_freq: int = setting(1_000, "decisions between rows of metrics.csv", minimum=1)
-    eval_freq: int = setting(
-        0, "decisions between evaluations, which do not touch training; 0: none", minimum=0
-    )
+    eval_freq: int = setting(0, "decisions between evaluations, which do not touch training; 0: none", minimum=0)
     eval_episodes: int = setting(10, "episodes per evaluation", minimum=1)
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     threads: int | None = setting(
@@ -83,20 +81,8 @@ def run(argv: list[str]) -> int:
 
 def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
     """The run's options first: agent and environment decide which settings there are."""
-    parser = Parser(
-        prog="bdqn train",
-        usage="bdqn train --env ENV [--agent AGENT] [--steps N] [--seed N] [--any-setting VALUE ...]",
-        description="Train an agent and record the run. A value in [brackets] is used unless another is given.",
-        add_help=False,
-    )
-    known = settings_of(Options)
+    parser, known = _parser(), settings_of(Options)
     add_settings(parser, known, vars(Options()))
-    parser.add_argument(
-        "--env-kwargs", nargs="+", default=[], metavar="KEY=VALUE", help="given to the environment"
-    )
-    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
-    parser.add_argument("-h", "--help", action="store_true", help="with --env: every setting and its value")
     first, _ = parser.parse_known_args(argv)
     options = build(Options, given(first, known))
     settings = _add_agent_settings(parser, options)
@@ -109,26 +95,36 @@ def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
     return options, given(args, settings), args
 
 
+def _parser() -> Parser:
+    parser = Parser(
+        prog="bdqn train",
+        usage="bdqn train --env ENV [--agent AGENT] [--steps N] [--seed N] [--any-setting VALUE ...]",
+        description="Train an agent and record the run. Values in [brackets] hold unless others are given.",
+        add_help=False,  # the settings are not known yet
+    )
+    parser.add_argument("-h", "--help", action="store_true", help="with --env: every setting and its value")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
+    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
+    parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="K=V", help="given to the environment")
+    return parser
+
+
 def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
     """Flags for all settings of the agent; where the environment is known, with the preset's values."""
-    if options.agent not in AGENTS:
-        raise SettingError(f"There is no agent {options.agent!r}; {nearest(options.agent, AGENTS)}")
+    agent = options.agent
+    if agent not in AGENTS:
+        raise SettingError(f"There is no agent {agent!r}; {nearest(agent, AGENTS)}")
     if not options.env:
-        own = settings_of(AGENTS[options.agent].settings)
-        add_settings(
-            parser.add_argument_group("settings of training, for every agent"), settings_of(Training)
-        )
-        add_settings(parser.add_argument_group(f"settings of {options.agent}"), own)
-        parser.epilog = (
-            f"To see the preset's values: bdqn train --agent {options.agent} --env CartPole-v1 --help"
-        )
-        return {}
-    with correctable():
-        configuration = _configure(options, {})
+        parser.epilog = f"To see the preset's values: bdqn train --agent {agent} --env CartPole-v1 --help"
+        settings = settings_of(Training) | settings_of(AGENTS[agent].settings)
+        add_settings(parser.add_argument_group(f"settings of {agent}"), settings)
+        return settings
     from bdqn.configure import known_settings
 
-    settings = known_settings(options.agent, configuration.family)
-    title = f"settings of {options.agent} on {options.env}, values of preset {configuration.preset}"
+    with correctable():
+        configuration = _configure(options, {})
+    settings = known_settings(agent, configuration.family)
+    title = f"settings of {agent} on {options.env}, values of preset {configuration.preset}"
     add_settings(parser.add_argument_group(title), settings, configuration.values)
     return settings
 

@@ -66,9 +66,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         self._newest_screen = np.empty_like(self._screen)
         self._lives = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Frames, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frames, dict[str, Any]]:
         """Start a game and let some no-ops pass; a seed sets the emulator's generator and the no-ops'."""
         super().reset(seed=seed)
         if seed is not None:

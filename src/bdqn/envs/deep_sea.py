@@ -43,9 +43,7 @@ class DeepSea(gym.Env[Grid, Any]):
         self.observation_space = gym.spaces.Box(0.0, 1.0, (size, size), np.float32)
         self._row = self._column = 0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Grid, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Grid, dict[str, Any]]:
         """Start at the top left."""
         super().reset(seed=seed)
         self._row = self._column = 0

@@ -42,9 +42,7 @@ class MinAtar(gym.Env[Grid, Any]):
         shape = tuple(self.game.state_shape())  # (10, 10, channels)
         self.observation_space = gym.spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type, assignment]
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Grid, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Grid, dict[str, Any]]:
         """Start a game; a seed makes all that follows depend on it and the actions alone."""
         super().reset(seed=seed)
         if seed is not None:

@@ -105,9 +105,7 @@ class AtariSettings:
                 f"Known are {', '.join(PROTOCOLS)}."
             )
         if self.max_episode_frames is not None and self.max_episode_frames < 0:
-            raise ValueError(
-                f"max_episode_frames is {self.max_episode_frames}, but must be 0 (no limit) or more."
-            )
+            raise ValueError(f"max_episode_frames is {self.max_episode_frames}, but must be 0 (no limit) or more.")
         changes = {
             name: value
             for name in ("max_episode_frames", "life_loss_is_terminal")

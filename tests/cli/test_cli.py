@@ -1,0 +1,226 @@
+"""The command line as users meet it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import bdqn
+from bdqn.agents import AGENTS
+from bdqn.cli import VERBS, main
+from bdqn.settings import settings_of
+
+from .conftest import SMALL, Train
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command that cannot be meant is told."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("bdqn: ")
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command prints, help included."""
+    with suppress(SystemExit):  # help ends so
+        assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        ("trian", "did you mean train?"),
+        ("train --env CartPol-v1", "CartPole-v1"),
+        ("train --env CartPole-v1 --agent bdnq", "did you mean bdqn"),
+        ("train --env CartPole-v1 --preset papr", "did you mean paper?"),
+        ("train --env CartPole-v1 --leaning-rate 1e-3", "did you mean --learning-rate"),
+        ("train --env CartPole-v1 --learning_rate=1e-3", "did you mean --learning-rate"),
+        ("train --env CartPole-v1 --learning-rate fast", "learning_rate must be a number, not 'fast'"),
+        ("train --env CartPole-v1 --gamma 2", "gamma must be between 0 and 1"),
+        ("train --env CartPole-v1 --noise gaussian", "noise must be one of fixed, inverse-gamma"),
+        ("train --env CartPole-v1 --steps 0", "steps must be at least 1"),
+        ("train --env CartPole-v1 --steps 100 200", "'200' belongs to no flag"),
+        ("train --env CartPole-v1 --seed", "--seed: expected one argument"),
+        ("train --env CartPole-v1 --env-kwargs gravity", "key=value"),
+        ("train --env CartPole-v1 --env-kwargs gravty=3", "gravty"),
+        ("train --env CartPole-v1 --device nonsense", "device 'nonsense' cannot be used here"),
+        ("train --env Pendulum-v1", "action"),
+        ("train --agent bdqn", "Which environment?"),
+        ("train --agent ddqn --env CartPole-v1 --prior-var 1", "no flag --prior-var"),
+        ("evaluate nowhere", "nowhere does not exist"),
+        ("presets show papr", "did you mean paper?"),
+        ("presets show paper --family atary", "did you mean atari"),
+        ("presets paper", "bdqn presets show NAME"),
+        ("doctor --env CartPol-v1", "CartPole-v1"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_would_be_right(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: str,
+    suggestion: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = ["--steps", "10"] if arguments.startswith("train") and "--steps" not in arguments else []
+    assert suggestion in refusal(capsys, *arguments.split()[:1], *short, *arguments.split()[1:])
+    assert not list(tmp_path.iterdir())  # nothing was begun
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "--help")
+    assert "Bayesian DQN" in text
+    assert all(f"\n  {verb} " in text for verb in VERBS)
+    assert shown(capsys) == text
+    assert shown(capsys, "--version").startswith("bdqn ")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_help_for_an_agent_lists_its_settings_with_the_presets_values(
+    capsys: pytest.CaptureFixture[str], agent: str
+) -> None:
+    text = shown(capsys, "train", "--agent", agent, "--env", "CartPole-v1", "--preset", "paper", "--help")
+    for name in settings_of(AGENTS[agent].settings):
+        assert f"--{name.replace('_', '-')} " in text
+    rate = "0.0025" if agent == "bdqn" else "0.00025"
+    assert f"step size of the optimizer [{rate}]" in text
+    assert "--protocol" not in text
+    assert "--protocol" in shown(capsys, "train", "--agent", agent, "--env", "ALE/Pong-v5", "--help")
+
+
+def test_help_imports_no_torch_and_no_gymnasium() -> None:
+    heavy = ("torch", "gymnasium", "numpy", "matplotlib", "rich")
+    code = (
+        "import sys\nfrom bdqn.cli import main\n"
+        "for arguments in (['--help'], ['train', '--help'], ['agents']):\n"
+        "    try: main(arguments)\n"
+        "    except SystemExit: pass\n"
+        f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])\n"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.endswith("loaded: []\n")
+
+
+def test_train_says_what_it_does_and_what_came_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = ["train", "--agent", "ddqn", "--env", "CartPole-v1", "--steps", "300", "--seed", "5", *SMALL]
+    assert main(head) == 0
+    text = capsys.readouterr().out
+    (folder,) = (tmp_path / "runs" / "CartPole-v1" / "ddqn").glob("*_s5")
+    relative = folder.relative_to(tmp_path)
+    for part in (
+        "Double DQN (ddqn) on CartPole-v1, seed 5",
+        "classic",
+        "presets/default-classic.toml",
+        "truncated after 500 decisions",
+        "Mean return of the last 100 episodes: ",
+        "steps/s",
+        f"bdqn evaluate {relative}",
+    ):
+        assert part in text
+    assert main(["evaluate", str(relative), "--episodes", "2"]) == 0
+
+
+def test_quiet_prints_the_result_only(capsys: pytest.CaptureFixture[str], train: Train) -> None:
+    train("run")
+    assert capsys.readouterr().out.splitlines()[0].startswith("Mean return of the last 100 episodes: ")
+
+
+def test_settings_given_as_flags_reach_the_agent(train: Train) -> None:
+    folder = train("run", "--gamma", "0.9", "--bias-feature", "false", "--noise", "fixed", "--train-freq=2")
+    values = bdqn.load(folder / "checkpoints" / "final").configuration.values
+    assert (values["gamma"], values["bias_feature"], values["noise"], values["train_freq"]) == (
+        0.9,
+        False,
+        "fixed",
+        2,
+    )
+
+
+def test_a_run_is_never_written_over(capsys: pytest.CaptureFixture[str], train: Train) -> None:
+    folder = train("run")
+    before = (folder / "episodes.csv").read_bytes()
+    again = ("train", "--env", "CartPole-v1", "--steps", "10", "--out", str(folder))
+    assert "already holds a run" in refusal(capsys, *again)
+    assert (folder / "episodes.csv").read_bytes() == before
+
+
+def test_evaluate_reports_as_text_and_as_json(capsys: pytest.CaptureFixture[str], train: Train) -> None:
+    folder = train("run")
+    capsys.readouterr()
+    text = shown(capsys, "evaluate", str(folder), "--episodes", "3", "--seed", "2")
+    report = json.loads(shown(capsys, "evaluate", str(folder), "--episodes", "3", "--seed", "2", "--json"))
+    assert len(report["returns"]) == 3
+    assert report["mean_reward"] == pytest.approx(sum(report["returns"]) / 3)
+    assert report["epistemic_std"] > 0
+    assert f"{report['mean_reward']:.2f}" in text
+    assert "epistemic" in text
+    saved = folder / "checkpoints" / "final"
+    assert json.loads(shown(capsys, "evaluate", str(saved), "--episodes", "3", "--seed", "2", "--json")) == report
+
+
+def test_evaluate_of_an_agent_without_posterior_has_no_spread(capsys: pytest.CaptureFixture[str], train: Train) -> None:
+    folder = train("run", "--agent", "ddqn")
+    capsys.readouterr()
+    assert "epistemic" not in shown(capsys, "evaluate", str(folder), "--episodes", "1")
+
+
+def test_presets_are_listed_and_shown_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "reference-code" in shown(capsys, "presets")
+    text = shown(capsys, "presets", "show", "paper", "--agent", "bdqn", "--family", "atari")
+    assert "paper.toml for bdqn (atari), 100,000,000 decisions" in text
+    assert "posterior_update_interval" in text
+    assert "protocol" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "(minatar)" in shown(capsys, "presets", "show", "default-minatar")
+
+
+def test_agents_are_listed_with_their_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "agents")
+    assert all(f"{name}: {recipe.summary}" in text for name, recipe in AGENTS.items())
+    assert "posterior_update_interval" in text
+
+
+def test_processes_agree_byte_for_byte(train: Train, tmp_path: Path) -> None:
+    here, there = train("here", "--agent", "ddqn"), tmp_path / "there"
+    command = [sys.executable, "-m", "bdqn", "train", "--env", "CartPole-v1", "--steps", "600", "--quiet"]
+    subprocess.run([*command, "--out", str(there), "--agent", "ddqn", *SMALL], check=True, capture_output=True)
+    for name in ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/final/tensors.safetensors"):
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+
+
+def test_ctrl_c_saves_the_agent_and_says_where(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "bdqn", "train", "--env", "CartPole-v1", "--steps", "10_000_000"]
+    with subprocess.Popen(
+        [*command, "--out", str(folder), *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            metrics = folder / "metrics.csv"
+            while not metrics.exists() or metrics.read_text().count("\n") < 3:  # it is learning by then
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors == ""
+    saved = folder / "checkpoints" / "final"
+    assert f"the agent is saved in {saved}" in output
+    assert json.loads((folder / "meta.json").read_text())["status"] == "interrupted"
+    learner = bdqn.load(saved)
+    assert learner.num_timesteps > 100
+    assert f"Interrupted after {learner.num_timesteps:,} decisions" in output

@@ -1,0 +1,49 @@
+"""What doctor finds out."""
+
+from __future__ import annotations
+
+import pytest
+
+import bdqn
+from bdqn.cli import doctor, main
+from bdqn.cli.doctor import Speed, measure
+from bdqn.progress import duration
+
+
+def test_doctor_describes_the_installation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("python", "torch", "cores", "memory", "extra atari"))
+
+
+def test_a_missing_extra_comes_with_the_command_that_installs_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(doctor.EXTRAS, "atari", ("no-such-package",))
+    main(["doctor"])
+    assert "pip install 'bdqn[atari]'" in capsys.readouterr().out
+
+
+def test_doctor_estimates_a_preset(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "measure", lambda learner: Speed(acting=1e-4, training=1e-3, refit_sample=1e-4))
+    assert main(["doctor", "--env", "CartPole-v1", "--preset", "paper"]) == 0
+    text = capsys.readouterr().out
+    # 1e8 decisions of 1e-3 s, and 1e8 refitted transitions of 1e-4 s (B = T^BT): 1.1e5 s.
+    assert "100,000,000 decisions in about 30.6 h" in text
+    assert "1,000,000 frames, 27 MB" in text
+    assert "estimate" in text
+
+
+@pytest.mark.parametrize("agent", ["bdqn", "ddqn"])
+def test_measuring_times_every_part_and_leaves_the_agent_whole(agent: str) -> None:
+    learner = bdqn.make(agent, "CartPole-v1", learning_starts=100, buffer_size=2000, features=8)
+    choices = learner.agent.choices
+    speed = measure(learner, seconds=0.2)
+    assert 0 < speed.acting < speed.training
+    assert (speed.refit_sample > 0) == (agent == "bdqn")
+    assert learner.agent.choices == choices
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(12, "12 s"), (600, "10 min"), (9000, "2.5 h"), (864_000, "10.0 days")])
+def test_durations_are_said_in_the_unit_that_fits(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,37 @@
+"""What a user sees while it trains."""
+
+from __future__ import annotations
+
+import pytest
+
+from bdqn import progress
+from bdqn.progress import Lines
+
+
+def test_lines_tell_steps_return_speed_and_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 1.0, 6.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    lines = Lines(10_000)
+    lines.show(1, None)
+    assert capsys.readouterr().out == ""  # one step makes no rate
+    lines.show(1_001, 21.04)
+    assert capsys.readouterr().out == "1,001 of 10,000 steps, mean return 21.0, 200 steps/s, 45 s left\n"
+
+
+def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress(100, quiet=False) as bar:
+        bar.show(50, 12.34)
+    output = capsys.readouterr().out
+    assert "50%" in output
+    assert "mean return 12.3" in output
+
+
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.progress(100, quiet=True) as silent:
+        silent.show(50, 1.0)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,114 @@
+"""What the documentation names exists: functions, settings, metrics, presets' values, links and numbered deviations."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bdqn.agents.bdqn import Settings
+from bdqn.cli.options import text_of
+from bdqn.configure import configure
+from bdqn.diagnostics import POSTERIOR_METRICS
+from bdqn.record import ROLLOUT_METRICS
+from bdqn.settings import settings_of
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
+DOTTED = re.compile(r"`(bdqn(?:\.\w+)+)(?:\([^`]*\))?`")
+LINK = re.compile(r"(?<!!)\[[^]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")  # no images: `make demo` draws them
+
+
+def text_of_page(page: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def resolve(dotted: str) -> Any:
+    """What a dotted name stands for: a module, or an attribute of one, or a field of a dataclass."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        name = ".".join(parts[:cut])
+        try:
+            place = import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name and not name.startswith(f"{error.name}."):
+                raise  # the module is there, but something that it needs is not
+            continue
+        for part in parts[cut:]:
+            fields = getattr(place, "__dataclass_fields__", {})
+            place = fields[part] if part in fields else getattr(place, part)
+        return place
+    raise ModuleNotFoundError(dotted)
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub turns them into anchors."""
+    headings = re.findall(r"^#+ (.*)$", text_of_page(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_name_exists(page: Path) -> None:
+    for dotted in sorted(set(DOTTED.findall(text_of_page(page)))):
+        try:
+            resolve(dotted)
+        except (ModuleNotFoundError, AttributeError) as error:
+            pytest.fail(f"{page.name} names {dotted}: {error}")
+
+
+@pytest.mark.parametrize("name", ["bdqn.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.agent.Refit.no_such"])
+def test_a_name_that_does_not_exist_is_found_out(name: str) -> None:
+    with pytest.raises((ModuleNotFoundError, AttributeError)):
+        resolve(name)
+
+
+def test_the_map_names_the_parts_of_the_algorithm() -> None:
+    """Guards the pattern above: a map in which it found nothing would pass."""
+    named = set(DOTTED.findall(text_of_page(ROOT / "docs" / "paper-map.md")))
+    assert {"bdqn.posterior.fit", "bdqn.agent.QAgent.td_target", "bdqn.heads.BayesianHead.draw"} <= named
+    assert dataclasses.is_dataclass(resolve("bdqn.agent.Choices"))
+    assert resolve("bdqn.agent.Refit.interval").name == "interval"  # a field without default
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(text_of_page(page)):
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+def rows_of(page: Path) -> dict[str, list[str]]:
+    """Rows of tables that begin with a name in backticks: name -> the other cells."""
+    lines = [line.strip().strip("|").split(" | ") for line in text_of_page(page).splitlines() if line.startswith("| `")]
+    return {cells[0].strip(" `"): [cell.strip(" |") for cell in cells[1:]] for cells in lines}
+
+
+def test_the_page_of_bdqn_has_every_setting_with_the_presets_values() -> None:
+    rows = rows_of(ROOT / "docs" / "algorithms" / "bdqn.md")
+    values = [configure("bdqn", "classic", preset).values for preset in ("paper", "reference-code", "default")]
+    for name in settings_of(Settings):
+        assert rows[name][:3] == [text_of(value[name]) for value in values], name
+
+
+def test_every_metric_has_its_formula() -> None:
+    pages = ROOT / "docs" / "algorithms"
+    assert set(POSTERIOR_METRICS) <= rows_of(pages / "bdqn.md").keys()
+    assert {*ROLLOUT_METRICS, "train/loss"} <= rows_of(pages / "ddqn.md").keys()
+
+
+def test_deviations_are_numbered_without_gaps_and_no_other_is_referred_to() -> None:
+    page = text_of_page(ROOT / "docs" / "paper-map.md")
+    for letter, pattern in (("D", r"^(\d+)\. \*\*D(\d+),"), ("R", r"^\| R()(\d+) \|")):
+        found = re.findall(pattern, page, flags=re.MULTILINE)
+        numbers = [int(number) for _, number in found]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert all(item in ("", number) for item, number in found)  # D7 is item 7 of the list
+        referred = {int(n) for p in PAGES for n in re.findall(rf"\b{letter}(\d+)\b", text_of_page(p))}
+        assert referred <= set(numbers)

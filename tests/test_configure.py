@@ -1,0 +1,154 @@
+"""From a name, a preset and overrides to a configuration."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from bdqn.agents import AGENTS
+from bdqn.configure import (
+    FAMILIES,
+    configure,
+    known_settings,
+    preset_names,
+    read_preset,
+    recipe_named,
+)
+from bdqn.envs.settings import AtariSettings
+from bdqn.settings import SettingError, Training, settings_of
+
+# What a user can pass as preset in each family.
+PRESETS = [
+    (family, short)
+    for family in FAMILIES
+    for short in sorted({name.removesuffix(f"-{family}") for name in preset_names()})
+    if not short.startswith("default-")
+]
+
+
+def content_of(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("bdqn") / "presets" / f"{name}.toml").read_text())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(("family", "preset"), PRESETS)
+def test_every_preset_holds_for_every_agent_and_family(agent: str, family: str, preset: str) -> None:
+    configuration = configure(agent, family, preset)
+    known = known_settings(agent, family)
+    assert configuration.values.keys() == known.keys() == configuration.sources.keys()
+    assert configuration.total_steps > 0
+    assert configuration.preset in preset_names()
+    for name, value in configuration.values.items():
+        known[name].check(value)
+        assert configuration.sources[name].strip(), name
+
+
+def test_every_family_has_defaults_of_its_own() -> None:
+    assert {f"default-{family}" for family in FAMILIES} <= set(preset_names())
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_names_only_settings_that_exist_and_says_where_each_is_from(name: str) -> None:
+    """A mistyped key would otherwise be ignored."""
+    content = content_of(name)
+    assert content.pop("summary")
+    assert isinstance(content.pop("total_steps"), int)
+    training, environment = set(settings_of(Training)), set(settings_of(AtariSettings))
+    for table, entries in content.items():
+        known = {"training": training, "environment": environment}.get(table)
+        if known is None:
+            known = set(settings_of(recipe_named(table).settings))
+            own_training = entries.pop("training", {})
+            assert own_training.keys() <= training, table
+            entries = [*entries.items(), *own_training.items()]
+            known |= training
+        else:
+            entries = list(entries.items())
+        for key, entry in entries:
+            assert key in known, f"{table}.{key}"
+            assert entry.keys() == {"value", "source"}, f"{table}.{key}"
+            assert entry["source"].strip(), f"{table}.{key}"
+
+
+def test_a_preset_may_change_what_agents_share_for_one_of_them() -> None:
+    bdqn, ddqn = configure("bdqn", "atari", "paper"), configure("ddqn", "atari", "paper")
+    assert bdqn.training.learning_rate == 0.0025
+    assert ddqn.training.learning_rate == 0.00025
+    differs = {name for name, value in bdqn.values.items() if ddqn.values.get(name, value) != value}
+    assert differs == {"learning_rate"}
+
+
+def test_the_papers_numbers() -> None:
+    values = configure("bdqn", "atari", "paper").values
+    table = {
+        "batch_size": 32,
+        "buffer_size": 1_000_000,
+        "target_update_interval": 10_000,
+        "posterior_update_interval": 100_000,
+        "posterior_batch_size": 100_000,
+        "sample_interval": 1_000,
+        "prior_var": 0.001,
+        "noise_var": 1.0,
+        "features": 512,
+        "noise": "fixed",
+        "loss_head": "draw",
+        "protocol": "dqn",
+    }
+    assert {name: values[name] for name in table} == table
+
+
+def test_what_the_user_sets_wins_and_is_said_to_be_theirs() -> None:
+    overrides = {"learning_rate": 0.5, "prior_var": 7.0, "protocol": "machado", "mlp_layers": 1}
+    configuration = configure("bdqn", "atari", "paper", overrides)
+    assert configuration.training.learning_rate == 0.5
+    assert configuration.agent_settings.prior_var == 7.0
+    assert configuration.atari.protocol == "machado"
+    for name in overrides:
+        assert configuration.sources[name] == "set by you"
+    assert configuration.sources["noise_var"].startswith("paper")
+    assert configuration.sources["timeout_is_terminal"] == "built in"
+
+
+def test_the_same_choices_compare_equal_wherever_they_came_from() -> None:
+    paper = configure("bdqn", "atari", "paper")
+    assert configure("bdqn", "atari", "paper", {"learning_rate": 0.0025}) == paper
+    assert configure("bdqn", "atari", "paper", {"learning_rate": 0.003}) != paper
+
+
+@pytest.mark.parametrize("family", ["classic", "minatar"])
+def test_atari_settings_exist_only_for_atari(family: str) -> None:
+    assert "protocol" not in configure("bdqn", family, "paper").values
+    with pytest.raises(SettingError, match="no setting 'protocol'"):
+        configure("bdqn", family, "paper", {"protocol": "machado"})
+
+
+def test_values_are_checked() -> None:
+    with pytest.raises(SettingError, match="gamma must be between 0 and 1"):
+        configure("ddqn", "classic", overrides={"gamma": 1.5})
+    with pytest.raises(SettingError, match="optimizer must be one of adam, rmsprop"):
+        configure("ddqn", "classic", overrides={"optimizer": "sgd"})
+
+
+@pytest.mark.parametrize(
+    ("agent", "preset", "overrides", "says"),
+    [
+        ("bdqnn", "default", {}, "no agent 'bdqnn'; did you mean bdqn"),
+        ("bdqn", "papr", {}, "no preset 'papr'; did you mean paper"),
+        ("bdqn", "defaults", {}, "no preset 'defaults'; did you mean default"),
+        ("bdqn", "default", {"pior_var": 1.0}, "bdqn has no setting 'pior_var'; did you mean prior_var"),
+        ("ddqn", "default", {"prior_var": 1.0}, "ddqn has no setting 'prior_var'"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(
+    agent: str, preset: str, overrides: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        configure(agent, "classic", preset, overrides)
+
+
+def test_a_preset_is_read_for_the_family_or_for_all() -> None:
+    assert read_preset("default", "minatar")["file"] == "default-minatar"
+    assert read_preset("paper", "minatar")["file"] == "paper"

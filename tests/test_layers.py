@@ -1,0 +1,95 @@
+"""Imports point one way: from what acts to what is known, and torch is loaded only by what needs it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import bdqn
+
+SOURCE = Path(bdqn.__file__).parent
+
+
+def imported(nodes: list[ast.stmt]) -> Iterator[str]:
+    """Names of all that is imported, wherever it stands; what only type checkers see is left out."""
+    for node in nodes:
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from imported(node.orelse)
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                assert node.level == 0, "relative imports hide where they point"
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            case _:
+                yield from imported(list(ast.iter_child_nodes(node)))  # type: ignore[misc]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+IMPORTS = {module_name(path): set(imported(ast.parse(path.read_text()).body)) for path in SOURCE.rglob("*.py")}
+
+
+def within(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+# Modules (and all below them): what they must not import, and what is excepted from that.
+RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
+    ("bdqn.posterior", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.rules", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.settings", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.step", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.seeding", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.linear", ("torch", "bdqn.agent", "bdqn.agents", "bdqn.heads"), ()),
+    ("bdqn.networks", ("bdqn", "gymnasium"), ()),
+    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.networks", "bdqn.posterior", "bdqn.rules", "bdqn.seeding")),
+    ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
+    ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
+    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.step")),
+    ("bdqn.configure", ("torch", "gymnasium"), ()),
+    ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),
+]
+
+
+@pytest.mark.parametrize(("module", "forbidden", "excepted"), RULES, ids=[rule[0] for rule in RULES])
+def test_imports_never_point_up(module: str, forbidden: tuple[str, ...], excepted: tuple[str, ...]) -> None:
+    for name, imports in IMPORTS.items():
+        if within(name, module):
+            wrong = {i for i in imports if within(i, *forbidden) and not within(i, *excepted)}
+            assert not wrong, f"{name} imports {wrong}"
+
+
+def test_nothing_imports_the_command_line_but_the_entry_point() -> None:
+    importers = {name for name, imports in IMPORTS.items() if any(within(i, "bdqn.cli") for i in imports)}
+    assert {name for name in importers if not within(name, "bdqn.cli")} <= {"bdqn.__main__"}
+
+
+def loads(module: str, other: str) -> bool:
+    program = f"import sys, {module}; sys.exit({other!r} in sys.modules)"
+    return bool(subprocess.run([sys.executable, "-c", program], check=False).returncode)
+
+
+@pytest.mark.parametrize("module", ["bdqn", "bdqn.configure", "bdqn.agents", "bdqn.posterior", "bdqn.cli"])
+def test_torch_is_not_loaded_before_it_is_needed(module: str) -> None:
+    if module == "bdqn.cli" and find_spec(module) is None:
+        pytest.skip("there is no command line")
+    assert not loads(module, "torch")
+
+
+def test_the_agent_runs_without_gymnasium() -> None:
+    assert not loads("bdqn.agent", "gymnasium")
+
+
+def test_the_test_of_loading_can_fail() -> None:
+    assert loads("bdqn.networks", "torch")
