@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from bdqn.agent import QNetwork, make_network
+from bdqn.qnetwork import QNetwork, make_network
 from bdqn.agents import AGENTS
 from bdqn.heads import BayesianHead
 from bdqn.networks import Encoder, ObservationSpec, initialise, make_torso, output_width
@@ -28,7 +28,7 @@ def bits(*shape: int) -> ObservationSpec:
 
 def network(agent: str, spec: ObservationSpec, seed: int = 0, user: nn.Module | None = None) -> QNetwork:
     recipe = AGENTS[agent]
-    return make_network(spec, 2, recipe.choices(recipe.settings()), Training(features=8), seed, user)
+    return make_network(spec, 2, recipe.choices(recipe.settings()).head, Training(features=8), seed, user)
 
 
 # --- encoders -----------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_the_papers_network() -> None:
     assert shapes == [(32, 20, 20), (64, 9, 9), (64, 7, 7)]
 
     choices = AGENTS["ddqn"].choices(AGENTS["ddqn"].settings())
-    whole = make_network(ATARI, 18, choices, Training(features=512), 0, None)
+    whole = make_network(ATARI, 18, choices.head, Training(features=512), 0, None)
     assert parameter_counts(whole.head) == [1_606_144, 9_234]
 
 

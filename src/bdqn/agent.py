@@ -11,10 +11,8 @@ Alg. 3 of the paper is this file with a Bayesian head, greedy actions under a po
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,120 +21,18 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
+from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
-from bdqn.heads import BayesianHead, Index, LinearHead, TrainingIndices
-from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
+from bdqn.heads import BayesianHead, Index, TrainingIndices
+from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
 from bdqn.posterior import Moments, Posterior
+from bdqn.qnetwork import make_network
 from bdqn.replay import Batch, Replay
-from bdqn.rules import Actions, Array, uniform
-from bdqn.seeding import generator, integer_seed
+from bdqn.rules import Actions, uniform
+from bdqn.seeding import generator
 from bdqn.settings import Training
 from bdqn.step import Step
-
-AnyHead = LinearHead | BayesianHead
-QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
-Bootstrap = Callable[[QValues, QValues], Tensor]
-
-
-def double_q(select: QValues, evaluate: QValues) -> Tensor:
-    """One network selects the next action, the other evaluates it (van Hasselt et al., 2016)."""
-    action = select().argmax(1, keepdim=True)
-    return evaluate().gather(1, action).squeeze(1)
-
-
-def max_q(select: QValues, evaluate: QValues) -> Tensor:
-    """The network that evaluates also selects (Mnih et al., 2015)."""
-    return evaluate().amax(1)
-
-
-class QView:
-    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)"""
-
-    def __init__(self, network: QNetwork, phi: Tensor, index: Index) -> None:
-        self._network, self._phi, self._index = network, phi, index
-        self.shape = (len(phi), network.head.num_actions)
-
-    @cached_property
-    def draw(self) -> Array:
-        return self._values(self._index)
-
-    @cached_property
-    def mean(self) -> Array:
-        return self._values(self._network.head.mean_index)
-
-    @cached_property
-    def std(self) -> Array:
-        """Epistemic standard deviation; only a head with a posterior has one."""
-        head = self._network.head
-        if head.posterior is None:
-            raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
-        return head.posterior.std(head.regressors(self._phi)).T
-
-    @torch.no_grad()
-    def _values(self, index: Index) -> Array:
-        return np.asarray(self._network.q(self._phi, index).cpu().numpy())
-
-
-Policy = Callable[[QView, int, np.random.Generator], Actions]
-
-
-@dataclass(frozen=True)
-class Redraw:
-    """When the acting index is picked again; ``steps`` 0 means at the start of each episode."""
-
-    steps: int = 0  # T^S
-    acting_steps: int = 0  # T~^S: a faster draw that only acts, in each environment's own steps; 0: none
-
-
-@dataclass(frozen=True)
-class Refit:
-    """When and from what the head's posterior is fitted."""
-
-    interval: int  # T^BT
-    batch_size: int  # B
-    bootstrap: Bootstrap
-    at_start: bool  # fit once as soon as learning starts, rather than one interval later
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The whole of what distinguishes one agent from another."""
-
-    head: Callable[[list[int], int, torch.Generator], AnyHead]
-    policy: Policy
-    redraw: Redraw | None
-    bootstrap: Bootstrap
-    refit: Refit | None = None
-    learns: bool = True
-
-
-class QNetwork(nn.Module):
-    """Torso and head."""
-
-    def __init__(self, torso: nn.Module, head: AnyHead) -> None:
-        super().__init__()
-        self.torso = torso
-        self.head = head
-
-    def features(self, obs: Tensor) -> Tensor:
-        return self.head.features(self.torso(obs))
-
-    def q(self, phi: Tensor, index: Index) -> Tensor:
-        values: Tensor = self.head(phi, index)
-        return values
-
-
-def make_network(
-    spec: ObservationSpec, num_actions: int, choices: Choices, training: Training, seed: int, user: nn.Module | None
-) -> QNetwork:
-    """A network for these observations, or on top of a user's own module, which then gives the features itself."""
-    init = torch.Generator().manual_seed(integer_seed(seed, "network"))
-    with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator first
-        torso = make_torso(spec, init) if user is None else user_torso(spec, user)
-        width = output_width(torso, spec)
-        hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
-        return QNetwork(torso, choices.head([width, *hidden], num_actions, init))
 
 
 class QAgent:
@@ -157,7 +53,7 @@ class QAgent:
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)
-        self.online = make_network(spec, num_actions, choices, training, seed, network).to(self.device)
+        self.online = make_network(spec, num_actions, choices.head, training, seed, network).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.parameters(), training)
         self.replay = Replay(training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack)
@@ -399,7 +295,7 @@ class QAgent:
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": saved})
         head = self.online.head
         if isinstance(head, BayesianHead):
-            head.posterior = Posterior.from_state({k: np.asarray(v) for k, v in state["posterior"].items()})
+            head.posterior = Posterior.from_state({k: _numpy(v) for k, v in state["posterior"].items()})
             head.fitted = state["fitted"]
         self.training_index = state["indices"].get("training")
         self.acting_index = state["indices"].get("acting")
@@ -416,3 +312,7 @@ class QAgent:
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.as_tensor(array, device=self.device)
+
+
+def _numpy(value: Tensor | NDArray[Any]) -> NDArray[Any]:
+    return value.cpu().numpy() if isinstance(value, Tensor) else value

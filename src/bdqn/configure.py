@@ -41,6 +41,8 @@ class Configuration:
 
 def known_settings(agent: str, family: str) -> dict[str, Setting]:
     """All settings that apply to this agent in this family, by name."""
+    if family not in FAMILIES:
+        raise SettingError(f"There is no family {family!r}; {nearest(family, FAMILIES)}")
     classes = [Training, recipe_named(agent).settings, *([AtariSettings] if family == "atari" else [])]
     return {name: setting for cls in classes for name, setting in settings_of(cls).items()}
 

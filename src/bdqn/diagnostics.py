@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bdqn.agent import QView
+    from bdqn.choices import QView
     from bdqn.heads import BayesianHead
     from bdqn.posterior import Moments
 

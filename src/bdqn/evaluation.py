@@ -8,7 +8,8 @@ from statistics import fmean, pstdev
 import gymnasium as gym
 import numpy as np
 
-from bdqn.agent import QAgent, QView
+from bdqn.agent import QAgent
+from bdqn.choices import QView
 from bdqn.envs import Environments
 from bdqn.learner import Learner
 from bdqn.rules import Actions, epsilon_greedy, uniform

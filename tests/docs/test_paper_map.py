@@ -61,7 +61,7 @@ def test_every_name_exists(page: Path) -> None:
             pytest.fail(f"{page.name} names {dotted}: {error}")
 
 
-@pytest.mark.parametrize("name", ["bdqn.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.agent.Refit.no_such"])
+@pytest.mark.parametrize("name", ["bdqn.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.choices.Refit.no_such"])
 def test_a_name_that_does_not_exist_is_found_out(name: str) -> None:
     with pytest.raises((ModuleNotFoundError, AttributeError)):
         resolve(name)
@@ -71,8 +71,8 @@ def test_the_map_names_the_parts_of_the_algorithm() -> None:
     """Guards the pattern above: a map in which it found nothing would pass."""
     named = set(DOTTED.findall(text_of_page(ROOT / "docs" / "paper-map.md")))
     assert {"bdqn.posterior.fit", "bdqn.agent.QAgent.td_target", "bdqn.heads.BayesianHead.draw"} <= named
-    assert dataclasses.is_dataclass(resolve("bdqn.agent.Choices"))
-    assert resolve("bdqn.agent.Refit.interval").name == "interval"  # a field without default
+    assert dataclasses.is_dataclass(resolve("bdqn.choices.Choices"))
+    assert resolve("bdqn.choices.Refit.interval").name == "interval"  # a field without default
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

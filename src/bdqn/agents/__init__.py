@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bdqn.agents import bdqn, ddqn, dqn, random
 
 if TYPE_CHECKING:
-    from bdqn.agent import Choices
+    from bdqn.choices import Choices
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from bdqn.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.agent import Choices
+    from bdqn.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def choices(settings: Settings) -> Choices:
     import numpy as np
     import torch
 
-    from bdqn.agent import Choices, Policy, QView, Redraw, Refit, double_q, max_q
+    from bdqn.choices import Choices, Policy, QView, Redraw, Refit, double_q, max_q
     from bdqn.heads import BayesianHead
     from bdqn.posterior import Fixed, InverseGamma, Prior
     from bdqn.rules import Actions, greedy, upper_confidence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bdqn.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.agent import Choices
+    from bdqn.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
     import numpy as np
 
-    from bdqn.agent import Choices, QView, double_q
+    from bdqn.choices import Choices, QView, double_q
     from bdqn.heads import LinearHead
     from bdqn.rules import Actions, epsilon_greedy, linear_schedule
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bdqn.agents import ddqn
 
 if TYPE_CHECKING:
-    from bdqn.agent import Choices
+    from bdqn.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a policy that looks at nothing, and no learning."""
     import numpy as np
 
-    from bdqn.agent import QView
+    from bdqn.choices import QView
     from bdqn.rules import Actions, uniform
 
     def policy(q: QView, step: int, rng: np.random.Generator) -> Actions:

@@ -1,0 +1,90 @@
+"""The choices that make an agent, and what they are made of: bootstraps, policies, and when to draw and refit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bdqn.heads import Index
+from bdqn.qnetwork import MakeHead, QNetwork
+from bdqn.rules import Actions, Array
+
+QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
+Bootstrap = Callable[[QValues, QValues], Tensor]
+
+
+def double_q(select: QValues, evaluate: QValues) -> Tensor:
+    """One network selects the next action, the other evaluates it (van Hasselt et al., 2016)."""
+    action = select().argmax(1, keepdim=True)
+    return evaluate().gather(1, action).squeeze(1)
+
+
+def max_q(select: QValues, evaluate: QValues) -> Tensor:
+    """The network that evaluates also selects (Mnih et al., 2015)."""
+    return evaluate().amax(1)
+
+
+class QView:
+    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)"""
+
+    def __init__(self, network: QNetwork, phi: Tensor, index: Index) -> None:
+        self._network, self._phi, self._index = network, phi, index
+        self.shape = (len(phi), network.head.num_actions)
+
+    @cached_property
+    def draw(self) -> Array:
+        return self._values(self._index)
+
+    @cached_property
+    def mean(self) -> Array:
+        return self._values(self._network.head.mean_index)
+
+    @cached_property
+    def std(self) -> Array:
+        """Epistemic standard deviation; only a head with a posterior has one."""
+        head = self._network.head
+        if head.posterior is None:
+            raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
+        return head.posterior.std(head.regressors(self._phi)).T
+
+    @torch.no_grad()
+    def _values(self, index: Index) -> Array:
+        return np.asarray(self._network.q(self._phi, index).cpu().numpy())
+
+
+Policy = Callable[[QView, int, np.random.Generator], Actions]
+
+
+@dataclass(frozen=True)
+class Redraw:
+    """When the acting index is picked again; ``steps`` 0 means at the start of each episode."""
+
+    steps: int = 0  # T^S
+    acting_steps: int = 0  # T~^S: a faster draw that only acts, in each environment's own steps; 0: none
+
+
+@dataclass(frozen=True)
+class Refit:
+    """When and from what the head's posterior is fitted."""
+
+    interval: int  # T^BT
+    batch_size: int  # B
+    bootstrap: Bootstrap
+    at_start: bool  # fit once as soon as learning starts, rather than one interval later
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The whole of what distinguishes one agent from another."""
+
+    head: MakeHead
+    policy: Policy
+    redraw: Redraw | None
+    bootstrap: Bootstrap
+    refit: Refit | None = None
+    learns: bool = True
