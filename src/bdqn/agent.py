@@ -61,6 +61,7 @@ class QAgent:
         self.rngs = {name: generator(seed, name) for name in names}
         self.steps = 0  # decisions, over all environments
         self.updates = 0
+        self.reward_scale = 0.0 if training.reward_scaling else 1.0  # Q is learned in this unit; 0: not known yet
         self.metrics: dict[str, float] = {}
         self.training_index: Index = None
         self.acting_index: Index = None
@@ -105,6 +106,8 @@ class QAgent:
         self._env_steps += 1
         # A loaded agent has taken its first decisions long ago, but its memory starts empty.
         if self.choices.learns and min(self.steps, self.replay.seen) >= self.training.learning_starts:
+            if not self.reward_scale:  # all rewards so far were zero, whatever their unit
+                self.reward_scale = self.replay.reward_scale()
             self._learn_what_is_due(before)
         self._redraw_what_is_due(before, step.ended)
 
@@ -152,7 +155,7 @@ class QAgent:
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)
 
-        reward = self._tensor(batch.reward)
+        reward = self._tensor(batch.reward) / (self.reward_scale or 1.0)
         if self.training.reward_clip:
             reward = reward.clamp(-self.training.reward_clip, self.training.reward_clip)
         discount = self.training.gamma * (~self._tensor(batch.terminal)).float()  # termination is a discount of zero
@@ -282,6 +285,7 @@ class QAgent:
             "steps": self.steps,
             "env_steps": self._env_steps,
             "updates": self.updates,
+            "reward_scale": self.reward_scale,
             "metrics": dict(self.metrics),
             "generators": {name: rng.bit_generator.state for name, rng in self.rngs.items()},
         }
@@ -301,6 +305,7 @@ class QAgent:
         self.acting_index = state["indices"].get("acting")
         self._in_sync = state["in_sync"]
         self.steps, self._env_steps, self.updates = state["steps"], state["env_steps"], state["updates"]
+        self.reward_scale = state["reward_scale"]
         self.metrics = dict(state["metrics"])
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]

@@ -69,7 +69,7 @@ def evaluate(
             index = None if deterministic else agent.online.head.draw(rng, 1)
             view = agent.view(envs.obs, index)
             if spread:
-                spreads.append(float(view.std.mean()))
+                spreads.append(float(view.std.mean()) * learner.reward_unit)
             finished += envs.step(_choose(agent, view, epsilon, deterministic, rng)).episodes
     finally:
         envs.close()

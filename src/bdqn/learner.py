@@ -180,15 +180,14 @@ class Learner:
     def q_values(self, observation: ArrayLike) -> Array:
         """Q of every action (the posterior mean, where there is a posterior)."""
         batch, single = self._batch(observation)
-        mean = self.agent.view(batch).mean.astype(np.float64)
+        mean = self.reward_unit * self.agent.view(batch).mean.astype(np.float64)
         return mean[0] if single else mean
 
     def q_posterior(self, observation: ArrayLike) -> QPosterior:
         """How good every action is believed to be, and how sure that belief is."""
         posterior, x, single = self._posterior_at(observation)
-        mean, std, predictive = posterior.mean @ x.T, posterior.std(x), posterior.predictive_std(x)
-        rows = slice(None) if not single else 0
-        return QPosterior(mean.T[rows], std.T[rows], predictive.T[rows])
+        figures = (posterior.mean @ x.T, posterior.std(x), posterior.predictive_std(x))  # (actions, n) each
+        return QPosterior(*(self.reward_unit * (figure.T[0] if single else figure.T) for figure in figures))
 
     def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
         """How probably each action is the best one, by ``samples`` posterior draws."""
@@ -225,6 +224,11 @@ class Learner:
         from bdqn.checkpoint import save
 
         save(self, path)
+
+    @property
+    def reward_unit(self) -> float:
+        """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
+        return self.agent.reward_scale or 1.0
 
     def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, bool]:
         batch, single = self._batch(observation)

@@ -82,6 +82,12 @@ class Replay:
         """Transitions ever written, give or take one per episode."""
         return int(self.written.sum()) - self.num_envs
 
+    def reward_scale(self) -> float:
+        """Root mean square of the nonzero rewards held; 0 if there is none."""
+        rewards = self.rewards[self.is_transition]
+        rewards = rewards[rewards != 0].astype(np.float64)
+        return float(np.sqrt(np.mean(rewards**2))) if len(rewards) else 0.0
+
     def start(self, obs: NDArray[Any]) -> None:
         """Every environment stands at the first observation of an episode (any unfinished one is cut there)."""
         if (self.written > 1).any():

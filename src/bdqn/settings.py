@@ -137,6 +137,9 @@ class Training:
     buffer_size: int = setting(100_000, "frames in the replay memory", minimum=8)
     target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
     reward_clip: float = setting(0.0, "the learner sees rewards clipped to +-this; 0: as they are", minimum=0)
+    reward_scaling: bool = setting(
+        False, "the learner divides rewards by the root mean square of the first nonzero ones it sees"
+    )
     timeout_is_terminal: bool = setting(False, "treat a time-out as an end without future value")
     features: int = setting(128, "width of the last hidden layer: the features of the regression", minimum=1)
     mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1)
