@@ -54,6 +54,8 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.linear", ("torch", "bdqn.agent", "bdqn.agents", "bdqn.heads"), ()),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
     ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.networks", "bdqn.posterior", "bdqn.rules", "bdqn.seeding")),
+    ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
+    ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
     ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
     ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.step")),

@@ -243,3 +243,26 @@ def test_a_replay_memory_that_cannot_fit_is_refused_with_one_that_does(monkeypat
         bdqn.make("bdqn", "CartPole-v1", buffer_size=10_000_000)
     fits = int(str(refusal.value).split()[-1].rstrip(".").replace(",", ""))
     bdqn.make("bdqn", "CartPole-v1", buffer_size=fits)
+
+
+def test_an_atari_protocol_may_cut_evaluation_episodes_sooner() -> None:
+    learner = bdqn.make("ddqn", "ALE/Pong-v5", protocol="nature", buffer_size=100)
+    training, evaluation = learner.make_env(), learner.make_env(evaluation=True)
+    assert training.unwrapped.protocol.max_episode_frames == 0
+    assert evaluation.unwrapped.protocol.max_episode_frames == 18_000
+
+
+def test_a_loaded_agent_waits_for_its_memory_to_fill_before_it_learns_again(tmp_path: Path) -> None:
+    learner = bdqn.make("bdqn", "CartPole-v1", seed=5, **QUICK_POSTERIOR).learn(400)
+    learner.save(tmp_path / "agent")
+    loaded = bdqn.load(tmp_path / "agent")
+    weights = loaded.agent.online.head.weights.clone()
+    loaded.learn(90)  # less than learning_starts
+    assert torch.equal(loaded.agent.online.head.weights, weights)
+    loaded.learn(200)
+    assert not torch.equal(loaded.agent.online.head.weights, weights)
+
+
+def test_the_random_agent_predicts_at_random() -> None:
+    actions, _ = bdqn.make("random", "CartPole-v1", **QUICK).predict(observations(60))
+    assert set(actions.tolist()) == {0, 1}

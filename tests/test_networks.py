@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from bdqn.qnetwork import QNetwork, make_network
 from bdqn.agents import AGENTS
 from bdqn.heads import BayesianHead
 from bdqn.networks import Encoder, ObservationSpec, initialise, make_torso, output_width
+from bdqn.qnetwork import QNetwork, make_network
 from bdqn.settings import Training
 
 ATARI = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)

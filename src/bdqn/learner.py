@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -219,7 +220,7 @@ class Learner:
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the agent to a directory: safetensors and JSON, without the replay memory."""
         from bdqn.checkpoint import save
 
