@@ -35,7 +35,10 @@ ACTIONS = ("push left", "coast", "push right")
 def command(*words: str | Path) -> str:
     """Run a bdqn command and give what it printed."""
     line = [sys.executable, "-m", "bdqn", *map(str, words)]
-    return subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(line)} failed:\n{done.stderr}")
+    return done.stdout
 
 
 def train_and_evaluate(agent: str, seed: int, steps: int, folder: Path) -> float:
@@ -78,7 +81,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40_000, help="decisions per run")
     parser.add_argument("--seeds", type=int, default=4, help="runs per agent")
     options = parser.parse_args()
-    runs_folder = options.out / "runs"
+    runs_folder = options.out / "demo-runs"
     shutil.rmtree(runs_folder, ignore_errors=True)
 
     jobs = list(product(range(options.seeds), AGENTS))

@@ -115,9 +115,7 @@ def test_a_refit_is_the_regression_of_all_targets_on_all_features(monkeypatch: p
     old_weights = agent.online.head.weights.clone()
     index = agent.training_index
     agent.sync()
-    rng = np.random.default_rng()
-    rng.bit_generator.state = agent.rngs["refit"].bit_generator.state
-    batch = agent.replay.gather(*agent.replay.sample_index(len(agent.replay), rng))  # B exceeds what there is
+    batch = agent.replay.gather(*agent.replay.index())  # B exceeds what there is: each transition once
     agent.refit(agent.choices.refit)
     targets = agent.td_target(batch, TrainingIndices(old_weights, index, old_weights), agent.choices.bootstrap).numpy()
     phi = agent.features(batch.obs).numpy().astype(np.float64)

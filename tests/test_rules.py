@@ -67,10 +67,12 @@ def test_lower_confidence_bound() -> None:
     assert_allclose((values > bound).mean(), 0.95, atol=0.003)
 
 
-def test_probability_above_a_threshold() -> None:
+def test_margin_above_a_threshold_ranks_by_the_probability_of_exceeding_it() -> None:
     mean, std = np.array([1.0, 1.0, 1.0]), np.array([2.0, 0.5, 4.0])
-    assert_allclose(rules.probability_above(mean, std, threshold=1.0), 0.5)
-    assert_allclose(rules.probability_above(mean, std, threshold=2.0), [0.308538, 0.022750, 0.401294], atol=1e-6)
+    assert_allclose(rules.margin_above(mean, std, threshold=1.0), 0.0)
+    assert_allclose(rules.margin_above(mean, std, threshold=2.0), [-0.5, -2.0, -0.25])  # 31 %, 2 %, 40 %
+    # Probabilities of both are 1 to the last digit.
+    assert rules.margin_above(np.array([50.0, 60.0]), np.ones(2), threshold=10.0).argmax() == 1
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0])
@@ -91,7 +93,7 @@ def test_what_is_certain_is_as_safe_as_its_value() -> None:
     mean, std = np.array([0.0, 1.0, 2.0]), np.zeros(3)
     assert_array_equal(rules.lower_confidence_bound(mean, std), mean)
     assert_array_equal(rules.conditional_value_at_risk(mean, std), mean)
-    assert_array_equal(rules.probability_above(mean, std, threshold=1.0), [0.0, 1.0, 1.0])
+    assert_array_equal(rules.margin_above(mean, std, threshold=1.0), [-np.inf, np.inf, np.inf])
 
 
 def test_every_criterion_prefers_the_less_uncertain_of_equals() -> None:

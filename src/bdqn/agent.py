@@ -26,7 +26,7 @@ from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
 from bdqn.heads import BayesianHead, Index, TrainingIndices
 from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
-from bdqn.posterior import Moments, Posterior
+from bdqn.posterior import Fixed, Moments, Posterior
 from bdqn.qnetwork import make_network
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
@@ -61,7 +61,7 @@ class QAgent:
         self.rngs = {name: generator(seed, name) for name in names}
         self.steps = 0  # decisions, over all environments
         self.updates = 0
-        self.reward_scale = 0.0 if training.reward_scaling else 1.0  # Q is learned in this unit; 0: not known yet
+        self.reward_unit = 0.0 if training.reward_scaling else 1.0  # Q is learned in this unit; 0: not known yet
         self.metrics: dict[str, float] = {}
         self.training_index: Index = None
         self.acting_index: Index = None
@@ -106,21 +106,21 @@ class QAgent:
         self._env_steps += 1
         # A loaded agent has taken its first decisions long ago, but its memory starts empty.
         if self.choices.learns and min(self.steps, self.replay.seen) >= self.training.learning_starts:
-            if not self.reward_scale:  # all rewards so far were zero, whatever their unit
-                self.reward_scale = self.replay.reward_scale()
+            # While every reward was zero there is no unit; then one look at the memory is enough.
+            if not self.reward_unit and (step.reward.any() or before < self.training.learning_starts):
+                self.reward_unit = self.replay.rms_reward()
             self._learn_what_is_due(before)
         self._redraw_what_is_due(before, step.ended)
 
     def _learn_what_is_due(self, before: int) -> None:
         training = self.training
-        starts = before < training.learning_starts
         for _ in range(self._due(before, training.train_freq)):
             self.update()
         # Order matters: the posterior must be fitted to the features that the target will evaluate it on.
         if self._due(before, training.target_update_interval):
             self.sync()
         refit = self.choices.refit
-        if refit and (self._due(before, refit.interval) or (starts and refit.at_start)):
+        if refit and (self._due(before, refit.interval) or (refit.at_start and not self.online.head.fitted)):
             self.refit(refit)
 
     def update(self) -> None:
@@ -155,7 +155,7 @@ class QAgent:
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)
 
-        reward = self._tensor(batch.reward) / (self.reward_scale or 1.0)
+        reward = self._tensor(batch.reward) / (self.reward_unit or 1.0)
         if self.training.reward_clip:
             reward = reward.clamp(-self.training.reward_clip, self.training.reward_clip)
         discount = self.training.gamma * (~self._tensor(batch.terminal)).float()  # termination is a discount of zero
@@ -191,13 +191,14 @@ class QAgent:
         assert some_phi is not None  # there are at least learning_starts transitions
         view = QView(self.online, some_phi, self.training_index)
         self.metrics |= posterior_metrics(head, view, some_phi, moments)
-        self._spread_watch.look(self.metrics)
+        self._spread_watch.look(self.metrics, isinstance(head.prior.noise, Fixed))
 
     def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
-        """B transitions: drawn with replacement, but never more than there are."""
-        size = min(size, len(self.replay))
-        env, slot = self.replay.sample_index(size, self.rngs["refit"])
-        for start in range(0, size, chunk):
+        """B transitions drawn with replacement, or each one once where there are no more than B."""
+        env, slot = self.replay.index()
+        if len(env) > size:
+            env, slot = self.replay.sample_index(size, self.rngs["refit"])
+        for start in range(0, len(env), chunk):
             yield self.replay.gather(env[start : start + chunk], slot[start : start + chunk])
 
     # --- schedules ------------------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ class QAgent:
             "steps": self.steps,
             "env_steps": self._env_steps,
             "updates": self.updates,
-            "reward_scale": self.reward_scale,
+            "reward_unit": self.reward_unit,
             "metrics": dict(self.metrics),
             "generators": {name: rng.bit_generator.state for name, rng in self.rngs.items()},
         }
@@ -301,11 +302,11 @@ class QAgent:
         if isinstance(head, BayesianHead):
             head.posterior = Posterior.from_state({k: _numpy(v) for k, v in state["posterior"].items()})
             head.fitted = state["fitted"]
-        self.training_index = state["indices"].get("training")
-        self.acting_index = state["indices"].get("acting")
+        indices = {name: index.to(self.device) for name, index in state["indices"].items()}
+        self.training_index, self.acting_index = indices.get("training"), indices.get("acting")
         self._in_sync = state["in_sync"]
         self.steps, self._env_steps, self.updates = state["steps"], state["env_steps"], state["updates"]
-        self.reward_scale = state["reward_scale"]
+        self.reward_unit = state["reward_unit"]
         self.metrics = dict(state["metrics"])
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]

@@ -92,7 +92,7 @@ def load(
         network=network,
         env_kwargs=manifest["env_kwargs"] if isinstance(source, str) else None,
     )
-    tensors = load_file(folder / "tensors.safetensors", device=device)
+    tensors = load_file(folder / "tensors.safetensors")
     learner.agent.load_state(_join(tensors, _read_json(folder / "state.json")))
     return learner
 

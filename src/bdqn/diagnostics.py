@@ -61,7 +61,7 @@ class SpreadWatch:
         self.streak = 0
         self.warned = False
 
-    def look(self, metrics: dict[str, float]) -> None:
+    def look(self, metrics: dict[str, float], fixed_noise: bool) -> None:
         """Take note of one refit."""
         std, gap = metrics["posterior/std_mean"], metrics["posterior/action_gap"]
         if gap <= 0 or COLD <= std / gap <= HOT:
@@ -70,13 +70,22 @@ class SpreadWatch:
         self.streak += 1
         if self.streak >= PATIENCE and not self.warned:
             self.warned = True
-            warnings.warn(self._advice(std, gap, metrics["posterior/noise_var"]), SpreadWarning, stacklevel=2)
+            warnings.warn(
+                _report(std, gap, metrics["posterior/noise_var"] if fixed_noise else None), SpreadWarning, stacklevel=2
+            )
 
-    def _advice(self, std: float, gap: float, noise_var: float) -> str:
-        fault = "explores almost at random" if std > gap else "hardly explores"
-        return (
-            f"The posterior's spread of Q ({std:.3g}) is {std / gap:.2g} times the gap between actions ({gap:.3g}): "
-            f"the agent {fault}, because the noise variance ({noise_var:.3g}) does not fit the size of the rewards. "
-            f"Set noise='inverse-gamma', which learns it, or noise_var={noise_var * (gap / std) ** 2:.2g} "
-            f"with prior_var scaled alike, or temperature={(gap / std) ** 2:.2g}."
+
+def _report(std: float, gap: float, fixed_noise_var: float | None) -> str:
+    fault = "explores almost at random" if std > gap else "hardly explores"
+    cooler = (gap / std) ** 2  # what would bring the spread to the size of the gap
+    advice = f"Set temperature={cooler:.2g}"
+    if fixed_noise_var is not None:
+        advice = (
+            f"Its noise variance ({fixed_noise_var:.3g}) does not fit the size of the rewards: set "
+            f"noise='inverse-gamma', which learns it, or noise_var={fixed_noise_var * cooler:.2g} with prior_var scaled alike, or "
+            f"temperature={cooler:.2g}"
         )
+    return (
+        f"The posterior's spread of Q ({std:.3g}) is {std / gap:.2g} times the gap between actions ({gap:.3g}): "
+        f"the agent {fault}. {advice}."
+    )

@@ -65,12 +65,17 @@ def evaluate(
     finished: list[Episode] = []
     spreads: list[float] = []
     try:
+        index = None
+        starts = True
         while len(finished) < episodes:
-            index = None if deterministic else agent.online.head.draw(rng, 1)
+            if starts and not deterministic:
+                index = agent.online.head.draw(rng, 1)  # one draw per episode
             view = agent.view(envs.obs, index)
             if spread:
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
-            finished += envs.step(_choose(agent, view, epsilon, deterministic, rng)).episodes
+            ended = envs.step(_choose(agent, view, epsilon, deterministic, rng)).episodes
+            finished += ended
+            starts = bool(ended)
     finally:
         envs.close()
     return Evaluation(

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from bdqn import rules
 from bdqn.agent import QAgent
 from bdqn.configure import Configuration, configure, recipe_named
-from bdqn.envs import Environments, Source, family, make_env
+from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
 from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
 from bdqn.replay import bytes_per_frame
 from bdqn.seeding import generator, integer_seed
-from bdqn.settings import SettingError, nearest
+from bdqn.settings import SettingError, nearest, settings_of
 from bdqn.step import Step
 
 Callback = Callable[["Learner", Step], bool | None]
@@ -50,6 +50,9 @@ def make(
     **settings: Any,
 ) -> Learner:
     """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance."""
+    misplaced = [] if isinstance(env, str) else sorted(settings.keys() & settings_of(AtariSettings).keys())
+    if misplaced:
+        raise SettingError(f"{', '.join(misplaced)} can only be set for an id: set it where the environment is made.")
     return Learner(
         configure(agent, _family_of(env), preset, settings),
         env,
@@ -229,7 +232,7 @@ class Learner:
     @property
     def reward_unit(self) -> float:
         """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
-        return self.agent.reward_scale or 1.0
+        return self.agent.reward_unit or 1.0
 
     def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, bool]:
         batch, single = self._batch(observation)
@@ -261,14 +264,13 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
         return ObservationSpec((), np.dtype(np.int64), categories=int(space.n))
     assert isinstance(space, spaces.Box)
     dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
-    inner = env.unwrapped
-    shares_frames = getattr(inner, "frame_stack", 0) and inner.observation_space == space
     return ObservationSpec(
         space.shape,
         dtype,
         low=space.low.astype(np.float32),
         high=space.high.astype(np.float32),
-        stack=inner.frame_stack if shares_frames else 0,  # type: ignore[attr-defined]
+        # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
+        stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
     )
 
 

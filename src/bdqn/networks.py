@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
-# Smallest image side that the paper's three convolutions can take.
-_NATURE_SIDE = 36
+# Smallest image sides that the paper's three convolutions and MinAtar's single one can take.
+_NATURE_SIDE, _MINATAR_SIDE = 36, 3
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,23 @@ class ObservationSpec:
 
     @property
     def is_image(self) -> bool:
-        """Three dimensions, or a large table of bytes."""
+        """Height, width and channels, or a large table of bytes; nothing smaller than the smallest filter."""
         gray = len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE and self.dtype == np.uint8
-        return gray or len(self.shape) == 3
+        return gray or (len(self.shape) == 3 and min(self.sides) >= _MINATAR_SIDE)
+
+    @property
+    def channels_last(self) -> bool:
+        """Frames are stacked along the first axis; other images have channels last, unless that axis is longer."""
+        return len(self.shape) == 3 and not self.stack and self.shape[2] <= min(self.shape[:2])
+
+    @property
+    def channels(self) -> int:
+        return 1 if len(self.shape) == 2 else self.shape[2] if self.channels_last else self.shape[0]
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Height and width."""
+        return self.shape[:2] if self.channels_last or len(self.shape) == 2 else self.shape[1:]
 
 
 class Encoder(nn.Module):
@@ -51,8 +67,7 @@ class Encoder(nn.Module):
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
         self.categories = spec.categories
-        # Frames are stacked along the first axis; other images have channels last, unless that axis is longer.
-        self.channels_last = len(spec.shape) == 3 and not spec.stack and spec.shape[2] <= min(spec.shape[:2])
+        self.channels_last = spec.is_image and spec.channels_last
         self.add_channel = spec.is_image and len(spec.shape) == 2
         self.flatten = not spec.is_image
         offset, scale = _normaliser(spec)
@@ -63,7 +78,7 @@ class Encoder(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         if self.categories:
-            return nn.functional.one_hot(obs, self.categories).float()
+            return nn.functional.one_hot(obs.long(), self.categories).float()
         x = obs.float()
         if self.normalises:
             x = (x - self.offset) * self.scale
@@ -90,9 +105,7 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
     """The torso for these observations: the paper's for large images, MinAtar's for small ones, none for vectors."""
     layers: list[nn.Module] = [Encoder(spec)]
     if spec.is_image:
-        side = min(sorted(spec.shape)[-2:])
-        channels = 1 if len(spec.shape) == 2 else min(spec.shape)
-        layers += _nature(channels) if side >= _NATURE_SIDE else _minatar(channels)
+        layers += (_nature if min(spec.sides) >= _NATURE_SIDE else _minatar)(spec.channels)
         layers.append(nn.Flatten())
     torso = nn.Sequential(*layers)
     initialise(torso, generator)
@@ -101,6 +114,12 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
 
 def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
     """A user's own module, which gets encoded observations and gives features (batch, d); their weights are kept."""
+    for name, layer in network.named_modules():
+        if isinstance(layer, (_DropoutNd, _BatchNorm)):
+            raise ValueError(
+                f"The network's layer {name!r} ({type(layer).__name__}) behaves differently in training and in use, "
+                "which this agent does not tell it: leave it out, or use LayerNorm for normalisation."
+            )
     return nn.Sequential(Encoder(spec), copy.deepcopy(network))
 
 

@@ -74,15 +74,20 @@ class Replay:
 
     def __len__(self) -> int:
         """How many transitions can be sampled now."""
+        return len(self.index()[0])
+
+    def index(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where every transition stands that can be sampled now (environment, slot)."""
         env, slot = np.nonzero(self.is_transition)
-        return int(self._intact(env, slot).sum())
+        intact = self._intact(env, slot)
+        return env[intact], slot[intact]
 
     @property
     def seen(self) -> int:
         """Transitions ever written, give or take one per episode."""
         return int(self.written.sum()) - self.num_envs
 
-    def reward_scale(self) -> float:
+    def rms_reward(self) -> float:
         """Root mean square of the nonzero rewards held; 0 if there is none."""
         rewards = self.rewards[self.is_transition]
         rewards = rewards[rewards != 0].astype(np.float64)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -56,12 +56,15 @@ def lower_confidence_bound(mean: Array, std: Array, *, scale: float = 1.645) -> 
     return mean - scale * std
 
 
-def probability_above(mean: Array, std: Array, *, threshold: float) -> Array:
-    """How probably the value is at least ``threshold``."""
+def margin_above(mean: Array, std: Array, *, threshold: float) -> Array:
+    """Standard deviations between the mean and ``threshold``: ranks actions by the probability of exceeding it.
+
+    The probability itself rounds to 0 or 1 far from the threshold, where it would no longer tell actions apart.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (mean - threshold) / std
+        margin = (mean - threshold) / std
     certain = np.where(mean >= threshold, np.inf, -np.inf)
-    return np.asarray(ndtr(np.where(std > 0, z, certain)))
+    return np.asarray(np.where(std > 0, margin, certain))
 
 
 def conditional_value_at_risk(mean: Array, std: Array, *, alpha: float = 0.05) -> Array:
@@ -74,6 +77,6 @@ def conditional_value_at_risk(mean: Array, std: Array, *, alpha: float = 0.05) -
 
 SAFETY_CRITERIA: dict[str, Callable[..., Array]] = {
     "lcb": lower_confidence_bound,
-    "probability": probability_above,
+    "probability": margin_above,
     "cvar": conditional_value_at_risk,
 }

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from bdqn.cli.common import RunFailed
 from bdqn.cli.options import Parser
 from bdqn.settings import SettingError, nearest
 
@@ -19,7 +20,7 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code: 0, 2 for what the user should correct, 130 when interrupted."""
+    """Run one verb; returns the exit code: 0, 1 for a run that failed, 2 for what to correct, 130 when interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         verb, rest = _verb(arguments)
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SettingError as error:
         print(f"bdqn: {error}", file=sys.stderr)
         return 2
+    except RunFailed as error:
+        print(f"bdqn: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("bdqn: interrupted.", file=sys.stderr)
         return 130

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from bdqn.settings import SettingError
 
 
+class RunFailed(RuntimeError):
+    """A run that could not go on; the message says why, and what is left of it."""
+
+
 @contextmanager
 def correctable() -> Iterator[None]:
     """Errors in here come from what the user asked for, so their message is enough."""
@@ -15,8 +19,12 @@ def correctable() -> Iterator[None]:
         yield
     except SettingError:
         raise
-    except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
-        raise SettingError(str(error)) from error
+    except Exception as error:
+        import gymnasium.error  # here, because help needs no Gymnasium
+
+        if isinstance(error, (ValueError, TypeError, ImportError, OSError, gymnasium.error.Error)):
+            raise SettingError(str(error)) from error
+        raise
 
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:

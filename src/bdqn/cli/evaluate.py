@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import correctable, print_rows
+from bdqn.cli.common import correctable, prepare_torch, print_rows
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import SettingError, build, setting, settings_of
 
@@ -41,8 +41,11 @@ def run(argv: list[str]) -> int:
     from bdqn.checkpoint import load
     from bdqn.evaluation import evaluate
 
+    manifest = json.loads((folder / "manifest.json").read_text())
+    prepare_torch(options.device, manifest["family"])
+    memory = min(manifest["settings"]["buffer_size"], 10_000)  # it will not learn
     with correctable():
-        learner = load(folder, device=options.device, buffer_size=10_000)  # it will not learn
+        learner = load(folder, device=options.device, buffer_size=memory)
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
-from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.common import RunFailed, correctable, prepare_torch, print_rows
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.settings import Setting, SettingError, Training, build, nearest, setting, settings_of
 
@@ -54,23 +54,30 @@ def run(argv: list[str]) -> int:
     learner = _learner(options, configuration, env_kwargs)
     steps = options.steps or configuration.total_steps
 
+    from bdqn.posterior import PosteriorError
     from bdqn.progress import progress
     from bdqn.record import RunRecord, claim_directory, new_directory
     from bdqn.run import Watch, train
 
-    folder = (
-        claim_directory(Path(options.out))
-        if options.out is not None
-        else new_directory(Path("runs"), options.env, options.agent, options.seed)
-    )
+    with correctable():
+        folder = (
+            claim_directory(Path(options.out))
+            if options.out is not None
+            else new_directory(Path("runs"), options.env, options.agent, options.seed)
+        )
     if not args.quiet:
         _announce(learner, steps, folder)
     watch = Watch(options.log_freq, options.eval_freq, options.eval_episodes)
     command = shlex.join(["bdqn", "train", *argv])
     with RunRecord(folder, learner, steps, command=command, tensorboard=args.tensorboard) as record:
-        with progress(steps, quiet=args.quiet) as display, interruptible() as stop:
-            complete = train(learner, steps, record, watch, display, stop)
-        learner.save(str(record.checkpoint("final")))
+        try:
+            with progress(steps, quiet=args.quiet) as display, interruptible() as stop:
+                complete = train(learner, steps, record, watch, display, stop)
+        except PosteriorError as error:
+            saved = record.checkpoint("failed")
+            learner.save(saved)
+            raise RunFailed(f"After {learner.num_timesteps:,} decisions: {error} What it was is in {saved}.") from error
+        learner.save(record.checkpoint("final"))
         record.status = "finished" if complete else "interrupted"
     _conclude(learner, record, complete)
     return 0 if complete else 130
@@ -156,7 +163,10 @@ def _learner(options: Options, configuration: Configuration, env_kwargs: dict[st
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C take effect between two steps, where the agent is whole; the second one at once."""
+    """Let Ctrl-C, or a request to terminate, take effect between two steps, where the agent is whole.
+
+    The second Ctrl-C takes effect at once.
+    """
     asked = False
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
@@ -164,11 +174,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # --- what is said ---------------------------------------------------------------------------------------
