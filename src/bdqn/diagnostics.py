@@ -82,8 +82,8 @@ def _report(std: float, gap: float, fixed_noise_var: float | None) -> str:
     if fixed_noise_var is not None:
         advice = (
             f"Its noise variance ({fixed_noise_var:.3g}) does not fit the size of the rewards: set "
-            f"noise='inverse-gamma', which learns it, or noise_var={fixed_noise_var * cooler:.2g} with prior_var scaled alike, or "
-            f"temperature={cooler:.2g}"
+            f"noise='inverse-gamma', which learns it, or noise_var={fixed_noise_var * cooler:.2g} with prior_var "
+            f"scaled alike, or temperature={cooler:.2g}"
         )
     return (
         f"The posterior's spread of Q ({std:.3g}) is {std / gap:.2g} times the gap between actions ({gap:.3g}): "
