@@ -92,9 +92,8 @@ def test_a_fixed_noise_that_does_not_fit_the_rewards_is_reported_with_what_to_se
 
 def refits(watch: SpreadWatch, ratio: float, count: int) -> None:
     for _ in range(count):
-        watch.look(
-            {"posterior/std_mean": ratio, "posterior/action_gap": 1.0, "posterior/noise_var": 4.0}, fixed_noise=True
-        )
+        metrics = {"posterior/std_mean": ratio, "posterior/action_gap": 1.0, "posterior/noise_var": 4.0}
+        watch.look(metrics, q_size=1.0, fixed_noise=True)
 
 
 @pytest.mark.parametrize("ratio", [2 * HOT, COLD / 2])
@@ -106,3 +105,11 @@ def test_only_a_lasting_disproportion_is_reported_and_only_once(ratio: float) ->
     with pytest.warns(SpreadWarning, match=re.escape(f"{4.0 / ratio**2:.2g}")):
         refits(watch, ratio, 1)
     refits(watch, ratio, PATIENCE)
+
+
+def test_actions_that_are_truly_alike_are_no_reason_to_warn() -> None:
+    watch = SpreadWatch()
+    for _ in range(2 * PATIENCE):
+        metrics = {"posterior/std_mean": 0.1, "posterior/action_gap": 1e-6, "posterior/noise_var": 1.0}
+        watch.look(metrics, q_size=1.0, fixed_noise=True)
+    assert not watch.warned

@@ -191,7 +191,7 @@ class QAgent:
         assert some_phi is not None  # there are at least learning_starts transitions
         view = QView(self.online, some_phi, self.training_index)
         self.metrics |= posterior_metrics(head, view, some_phi, moments)
-        self._spread_watch.look(self.metrics, isinstance(head.prior.noise, Fixed))
+        self._spread_watch.look(self.metrics, float(np.abs(view.mean).mean()), isinstance(head.prior.noise, Fixed))
 
     def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
         """B transitions drawn with replacement, or each one once where there are no more than B."""

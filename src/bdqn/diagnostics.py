@@ -61,13 +61,13 @@ class SpreadWatch:
         self.streak = 0
         self.warned = False
 
-    def look(self, metrics: dict[str, float], fixed_noise: bool) -> None:
-        """Take note of one refit."""
+    def look(self, metrics: dict[str, float], q_size: float, fixed_noise: bool) -> None:
+        """Take note of one refit; ``q_size`` is the mean size of Q."""
         std, gap = metrics["posterior/std_mean"], metrics["posterior/action_gap"]
-        if gap <= 0 or COLD <= std / gap <= HOT:
-            self.streak = 0
-            return
-        self.streak += 1
+        # Actions may truly be alike: a spread that is small beside Q itself is no sign of a wrong scale.
+        hot = std > HOT * gap and std > q_size
+        cold = std < COLD * gap
+        self.streak = self.streak + 1 if gap > 0 and (hot or cold) else 0
         if self.streak >= PATIENCE and not self.warned:
             self.warned = True
             warnings.warn(
