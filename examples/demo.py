@@ -1,8 +1,8 @@
-"""Bayesian DQN beside Double DQN, with the same training settings, where finding the goal takes exploration.
+"""Bayesian DQN beside Double DQN, with the same training settings, where reward takes exploration.
 
-MountainCar pays -1 per decision until a weak car has swung itself up a hill, so nothing is learned before the hill
-has been climbed once. Trains several seeds of both agents with `bdqn train`, prints a table, and draws their learning
-curves and the posterior over Q.
+In DeepSea one path of 8 right moves leads to the treasure; every right move costs a little, and all other paths lead
+nowhere. Trains several seeds of both agents with `bdqn train`, prints a table, and draws their learning curves and
+the posterior over Q along the path.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from rich.progress import track
 from rich.table import Table
 
 import bdqn
-from bdqn.report.figures import draw_learning_curves, draw_posterior, learning_curve, save
+from bdqn.learner import QPosterior
+from bdqn.report.figures import draw_learning_curves, draw_posterior, save
 from bdqn.report.load import Run, read_run
 
-ENV = "MountainCar-v0"
+ENV, SIZE = "bdqn/DeepSea-v0", 8
 AGENTS = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN"}
-ACTIONS = ("push left", "coast", "push right")
+# The treasure pays 1 and everything else almost nothing, so rewards need no unit, and the noise is small.
+TRAINING = ("--reward-scaling", "false")
+OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.03")}
 
 
 def command(*words: str | Path) -> str:
@@ -43,34 +46,43 @@ def command(*words: str | Path) -> str:
 
 def train_and_evaluate(agent: str, seed: int, steps: int, folder: Path) -> float:
     """One run; gives the mean return of its greedy policy."""
-    command("train", "--agent", agent, "--env", ENV, "--steps", steps, "--seed", seed, "--out", folder, "--quiet")
-    return float(json.loads(command("evaluate", folder, "--episodes", "20", "--json"))["mean_reward"])
+    problem = ("--env", ENV, "--env-kwargs", f"size={SIZE}", f"mapping_seed={seed}")
+    run = ("--agent", agent, "--seed", seed, "--steps", steps, "--out", folder, "--quiet")
+    command("train", *problem, *run, *TRAINING, *OWN[agent])
+    return float(json.loads(command("evaluate", folder, "--episodes", "5", "--json"))["mean_reward"])
 
 
 def print_table(runs: dict[str, list[Run]], greedy: dict[str, list[float]], steps: int) -> None:
-    """First arrival at the goal, and how good the behaviour and the greedy policy are, for each agent."""
-    table = Table(title=f"{ENV}, {steps:,} decisions, {len(next(iter(runs.values())))} seeds (min to max)")
-    for heading in ("agent", "first at the goal", "return while learning", "last 20 episodes", "greedy policy"):
+    """When each agent first found the treasure, and whether it then went for it; one figure per seed."""
+    table = Table(title=f"DeepSea {SIZE}x{SIZE}, {steps:,} decisions; one figure per seed")
+    for heading in ("agent", "treasure first found in episode", "found in the last 100", "greedy return"):
         table.add_column(heading)
     for name, seeds in runs.items():
-        arrivals = [run.step[run.raw_return > -200] for run in seeds]
-        first = [f"{int(a[0]):,}" if len(a) else "never" for a in arrivals]
-        mean = [float(run.raw_return.mean()) for run in seeds]
-        last = [float(learning_curve(run, np.array([steps]))[0]) for run in seeds]
-        table.add_row(name, ", ".join(first), *(f"{min(v):.0f} to {max(v):.0f}" for v in (mean, last, greedy[name])))
+        found = [np.flatnonzero(run.raw_return > 0.5) for run in seeds]
+        first = [str(episodes[0] + 1) if len(episodes) else "never" for episodes in found]
+        last = [f"{np.mean(run.raw_return[-100:] > 0.5):.0%}" for run in seeds]
+        table.add_row(name, ", ".join(first), ", ".join(last), ", ".join(f"{value:.2f}" for value in greedy[name]))
     Console().print(table)
 
 
+def along_the_path(learner: bdqn.Learner) -> tuple[QPosterior, np.ndarray]:
+    """The posterior at every cell of the path to the treasure, and which action moves right there."""
+    sea = learner.envs.envs[0].unwrapped
+    cells = np.stack([np.outer(row, row) for row in np.eye(SIZE, dtype=np.float32)])
+    return learner.q_posterior(cells), np.array([int(sea.right_action[row, row]) for row in range(SIZE)])
+
+
 def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
-    """Learning curves, and the posterior over Q of a car at rest anywhere in the valley."""
+    """Learning curves, and what Bayesian DQN believes along the path."""
     figure = Figure(figsize=(11, 4))
     left, right = figure.subplots(1, 2)
     draw_learning_curves(left, runs, steps)
-    left.set_title(f"{ENV}: every seed, and the mean")
-    learner = bdqn.load(runs["Bayesian DQN"][0].path / "checkpoints" / "final")
-    positions = np.linspace(-1.2, 0.6, 100)
-    belief = learner.q_posterior(np.stack([positions, np.zeros(100)], axis=1))
-    draw_posterior(right, positions, belief.mean, belief.std, ACTIONS, "position of a car at rest")
+    left.set_title(f"DeepSea {SIZE}x{SIZE}: every seed, and the mean")
+    belief, move_right = along_the_path(bdqn.load(runs["Bayesian DQN"][0].path / "checkpoints" / "final"))
+    rows = np.arange(SIZE)
+    order = np.stack([move_right, 1 - move_right], axis=1)  # (rows, 2): the right move, then the wrong one
+    mean, std = (np.take_along_axis(figure_, order, axis=1) for figure_ in (belief.mean, belief.std))
+    draw_posterior(right, rows, mean, std, ("towards the treasure", "away from it"), "row of the path")
     right.set_title("Bayesian DQN's posterior over Q")
     save(figure, path)
 
@@ -78,7 +90,7 @@ def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="replaced if it exists")
-    parser.add_argument("--steps", type=int, default=40_000, help="decisions per run")
+    parser.add_argument("--steps", type=int, default=12_000, help="decisions per run")
     parser.add_argument("--seeds", type=int, default=4, help="runs per agent")
     options = parser.parse_args()
     runs_folder = options.out / "demo-runs"

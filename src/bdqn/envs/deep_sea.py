@@ -32,7 +32,7 @@ class DeepSea(gym.Env[Grid, Any]):
         self.stochastic = stochastic
         self._move_cost = unscaled_move_cost / size
         # The legacy generator, so that a mapping seed names the same problem as in bsuite.
-        self._right = (
+        self.right_action = (
             np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
             if randomize_actions
             else np.ones((size, size), np.int64)
@@ -52,7 +52,7 @@ class DeepSea(gym.Env[Grid, Any]):
     def step(self, action: int) -> tuple[Grid, float, bool, bool, dict[str, Any]]:
         """Sink one row."""
         last = self.size - 1
-        right = action == self._right[self._row, self._column]
+        right = action == self.right_action[self._row, self._column]
         reward = 1.0 if right and self._column == last else 0.0
         if self.stochastic and self._row == last and self._column in (0, last):
             reward += self.np_random.standard_normal()
