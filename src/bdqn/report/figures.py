@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from bdqn.report.load import Array, Run
 
@@ -33,6 +34,7 @@ def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: i
         known = np.isfinite(curves).any(0)
         axes.plot(grid[known], np.nanmean(curves[:, known], axis=0), color=color, linewidth=2, label=name)
     axes.set_xlabel("decisions")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 100k, not 100000
     axes.set_ylabel(f"return, mean of {window} episodes")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
