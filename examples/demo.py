@@ -78,7 +78,7 @@ def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
     left, right = figure.subplots(1, 2)
     draw_learning_curves(left, runs, steps)
     left.set_title(f"DeepSea {SIZE}x{SIZE}: every seed, and the mean")
-    belief, move_right = along_the_path(bdqn.load(runs["Bayesian DQN"][0].path / "checkpoints" / "final"))
+    belief, move_right = along_the_path(bdqn.load(runs["Bayesian DQN"][0].path))
     rows = np.arange(SIZE)
     order = np.stack([move_right, 1 - move_right], axis=1)  # (rows, 2): the right move, then the wrong one
     mean, std = (np.take_along_axis(figure_, order, axis=1) for figure_ in (belief.mean, belief.std))

@@ -58,7 +58,11 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
     ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
-    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.step")),
+    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.step", "bdqn.tree")),
+    ("bdqn.durable", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.tree", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.generation", ("bdqn", "torch", "gymnasium"), ("bdqn.durable", "bdqn.tree")),
+    ("bdqn.segments", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner"), ()),
     ("bdqn.configure", ("torch", "gymnasium"), ()),
     ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),
 ]

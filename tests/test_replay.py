@@ -191,7 +191,9 @@ def test_rewards_and_ends_are_stored_as_given() -> None:
 @pytest.mark.parametrize("stack", [0, 4])
 def test_a_restored_memory_samples_and_goes_on_as_the_saved_one(stack: int) -> None:
     world, other = live(3, stack, 20, cycle(33)), live(3, stack, 20, cycle(4))
-    other.replay.load_state({name: array.copy() for name, array in world.replay.state().items()})
+    for env in range(3):
+        oldest, written = world.replay.oldest(env), int(world.replay.written[env])
+        other.replay.restore(env, oldest, world.replay.records(env, oldest, written))
     saved, world.replay = world.replay, other.replay
     for _ in range(2):
         assert len(world.replay) == len(world.expected())
@@ -227,5 +229,5 @@ def test_a_million_atari_frames_fit_and_are_paid_for_only_when_used() -> None:
     before = process.memory_info().rss
     replay = Replay(1_000_000, shape, np.uint8, num_envs=8, stack=4)
     assert process.memory_info().rss - before < 50e6
-    held = sum(array.nbytes for array in replay.state().values())
+    held = sum(array.nbytes for array in replay._arrays().values())
     assert held == pytest.approx(bytes_per_frame(shape, np.uint8, 4) * 1_000_000, rel=1e-6)

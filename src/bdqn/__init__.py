@@ -8,12 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bdqn.checkpoint import load
+    from bdqn.checkpoint import Checkpoints, load
     from bdqn.learner import Learner, QPosterior, make
 
-__all__ = ["Learner", "QPosterior", "load", "make"]
+__all__ = ["Checkpoints", "Learner", "QPosterior", "load", "make"]
 
-_HOMES = {"make": "learner", "Learner": "learner", "QPosterior": "learner", "load": "checkpoint"}
+_HOMES = {
+    "make": "learner",
+    "Learner": "learner",
+    "QPosterior": "learner",
+    "load": "checkpoint",
+    "Checkpoints": "checkpoint",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
+from bdqn.finite import check_draw, check_loss, check_network, check_step
 from bdqn.heads import BayesianHead, Index, TrainingIndices
 from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
@@ -33,6 +34,8 @@ from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
 from bdqn.settings import Training
 from bdqn.step import Step
+
+WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
 
 
 class QAgent:
@@ -69,16 +72,15 @@ class QAgent:
         self._in_sync = True  # target and online network are equal
         self._blas = ThreadpoolController()
         self._spread_watch = SpreadWatch()
-        self._loss: Tensor | None = None
         self._redraw_training()
         self._redraw_acting(np.arange(num_envs))
 
     # --- acting ---------------------------------------------------------------------------------------------
 
-    def start(self, obs: NDArray[Any]) -> None:
-        """Every environment stands at the first observation of an episode."""
-        self.replay.start(obs)
-        self._redraw_at_episode_starts(np.arange(self.num_envs))
+    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
+        """These environments (all of them) stand at the first observation of an episode."""
+        self.replay.start(obs, envs)
+        self._redraw_at_episode_starts(np.arange(self.num_envs) if envs is None else envs)
 
     def act(self, obs: NDArray[Any]) -> Actions:
         """One action for each environment."""
@@ -100,6 +102,7 @@ class QAgent:
 
     def observe(self, action: Actions, step: Step) -> None:
         """What N environments answered to these actions; learn what is due."""
+        check_step(step, self.steps + self.num_envs)
         terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
         self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs)
         before, self.steps = self.steps, self.steps + self.num_envs
@@ -127,12 +130,15 @@ class QAgent:
         """One step on theta towards the temporal-difference target, on one minibatch."""
         batch = self.replay.sample(self.training.batch_size, self.rngs["replay"])
         loss = self.loss(batch)
+        self.metrics["train/loss"] = value = float(loss.detach())
+        check_loss(value, self.steps, batch, self.online, self.target)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.updates += 1
         self._in_sync = False
-        self._loss = loss.detach()
+        if self.updates % WEIGHT_CHECK == 0:
+            self.check_finite()
 
     def loss(self, batch: Batch) -> Tensor:
         """Alg. 3, the update line: the squared (or Huber) error of the predicting index against the target."""
@@ -160,6 +166,11 @@ class QAgent:
             reward = reward.clamp(-self.training.reward_clip, self.training.reward_clip)
         discount = self.training.gamma * (~self._tensor(batch.terminal)).float()  # termination is a discount of zero
         return reward + discount * bootstrap(select, evaluate)
+
+    def check_finite(self) -> None:
+        """Refuse any weight, or any part of the belief, that is not finite."""
+        check_network("online", self.online, self.steps)
+        check_network("target", self.target, self.steps)
 
     def sync(self) -> None:
         """theta^target <- theta."""
@@ -231,7 +242,9 @@ class QAgent:
 
     def _draw(self, count: int) -> Index:
         with self._numpy_threads():
-            return self.online.head.draw(self.rngs["draw"], count)
+            draw = self.online.head.draw(self.rngs["draw"], count)
+        check_draw(draw, self.steps)
+        return draw
 
     def _redraw_training(self) -> None:
         if self.choices.redraw is None:
@@ -260,12 +273,6 @@ class QAgent:
         loss = ("train/loss",) if self.choices.learns else ()
         return loss + (POSTERIOR_METRICS if self.choices.refit else ())
 
-    def read_metrics(self) -> dict[str, float]:
-        """The latest figures of training."""
-        if self._loss is not None:
-            self.metrics["train/loss"] = float(self._loss)
-        return self.metrics
-
     # --- keeping it -------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -288,26 +295,38 @@ class QAgent:
             "updates": self.updates,
             "reward_unit": self.reward_unit,
             "metrics": dict(self.metrics),
+            "spread_watch": vars(self._spread_watch),
             "generators": {name: rng.bit_generator.state for name, rng in self.rngs.items()},
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what ``state`` gave."""
-        state = copy.deepcopy(dict(state))  # the optimizer and the indices would otherwise share its tensors
-        self.online.load_state_dict(state["online"])
-        self.target.load_state_dict(state["target"])
-        saved = {int(i): s for i, s in state["optimizer"].items()}
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": saved})
+        """Take back what ``state`` gave, or what was read from a file; what does not fit is a ValueError."""
+        self.online.load_state_dict(_own_tensors(state["online"]))
+        self.target.load_state_dict(_own_tensors(state["target"]))
+        moments = {int(i): _own_tensors(entry) for i, entry in state["optimizer"].items()}
+        for parameter, entry in zip(self.online.parameters(), moments.values(), strict=False):
+            for name, tensor in entry.items():
+                _require_shape(f"The optimizer's {name}", tensor, (), tuple(parameter.shape))
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         head = self.online.head
         if isinstance(head, BayesianHead):
-            head.posterior = Posterior.from_state({k: _numpy(v) for k, v in state["posterior"].items()})
-            head.fitted = state["fitted"]
-        indices = {name: index.to(self.device) for name, index in state["indices"].items()}
+            belief = {name: np.array(value) for name, value in state["posterior"].items()}
+            for name, own in head.posterior.state().items():
+                _require_shape(f"The posterior's {name}", belief[name], own.shape)
+            head.posterior = Posterior.from_state(belief)
+            head.fitted = bool(state["fitted"])
+        indices = {name: index.to(self.device) for name, index in _own_tensors(state["indices"]).items()}
         self.training_index, self.acting_index = indices.get("training"), indices.get("acting")
-        self._in_sync = state["in_sync"]
-        self.steps, self._env_steps, self.updates = state["steps"], state["env_steps"], state["updates"]
-        self.reward_unit = state["reward_unit"]
+        if self.training_index is not None and head.mean_index is not None:
+            shape = tuple(head.mean_index.shape)
+            _require_shape("The training draw", self.training_index, shape)
+            if self.acting_index is not None:
+                _require_shape("The acting draw", self.acting_index, (self.num_envs, *shape))
+        self._in_sync = bool(state["in_sync"])
+        self.steps, self._env_steps, self.updates = (int(state[name]) for name in ("steps", "env_steps", "updates"))
+        self.reward_unit = float(state["reward_unit"])
         self.metrics = dict(state["metrics"])
+        vars(self._spread_watch).update({name: state["spread_watch"][name] for name in vars(self._spread_watch)})
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]
 
@@ -320,5 +339,14 @@ class QAgent:
         return torch.as_tensor(array, device=self.device)
 
 
-def _numpy(value: Tensor | NDArray[Any]) -> NDArray[Any]:
-    return value.cpu().numpy() if isinstance(value, Tensor) else value
+def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Arrays or tensors as tensors in memory of their own."""
+    return {
+        name: value.clone() if isinstance(value, Tensor) else torch.from_numpy(value).clone()
+        for name, value in values.items()
+    }
+
+
+def _require_shape(name: str, value: Tensor | NDArray[Any], *shapes: tuple[int, ...]) -> None:
+    if tuple(value.shape) not in shapes:
+        raise ValueError(f"{name} has shape {tuple(value.shape)}, but this agent needs {shapes[-1]}.")

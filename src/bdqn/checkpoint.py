@@ -1,57 +1,55 @@
-"""Agents on disk: a directory of safetensors and JSON. Nothing in it is ever executed.
+"""Learners on disk: an agent alone to be kept and shared, or everything, so that training goes on exactly.
 
-``manifest.json`` says what made it, ``tensors.safetensors`` holds every array, ``state.json`` every other value.
+``Checkpoints`` is a directory of generations (see `generation`) and of the replay segments that they share. A learner
+loaded from it goes on bit for bit as if it had never stopped, on the same machine, versions and threads.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from importlib.metadata import version
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 
+from bdqn import durable, generation, tree
 from bdqn.configure import configure
+from bdqn.generation import CheckpointError, Manifest
+from bdqn.provenance import versions
+from bdqn.segments import ReplayFiles, restore
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
     from bdqn.envs import Source
     from bdqn.learner import Learner
 
-FORMAT = 1
-_SEPARATOR = "/"
+AGENT = ("agent.json", "agent.safetensors")
+ENVIRONMENTS = ("environments.json", "environments.safetensors")
+REPLAY_TAIL = "replay.safetensors"
+RUN = "run.json"
+SEGMENTS = "replay"  # the directory of replay segments
+_GENERATION = re.compile(r"gen-(\d{12})")
+
+
+# --- an agent alone -----------------------------------------------------------------------------------------
 
 
 def save(learner: Learner, path: str | Path) -> None:
-    """Write a learner's agent; a directory that holds something else is refused."""
+    """Write a learner's agent; an agent saved there before is replaced, anything else is refused."""
     folder = Path(path)
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "manifest.json").exists())):
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not generation.is_generation(folder))):
         raise FileExistsError(f"{folder} exists and is no saved agent: choose another path.")
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors, values = _split(learner.agent.state())
-    save_file(tensors, folder / "tensors.safetensors")
-    _write_json(folder / "state.json", values)
-    configuration = learner.configuration
-    _write_json(
-        folder / "manifest.json",
-        {
-            "format": FORMAT,
-            "bdqn": version("bdqn"),
-            "agent": configuration.agent,
-            "preset": configuration.preset,
-            "family": configuration.family,
-            "settings": configuration.values,
-            "env": learner.env_source if isinstance(learner.env_source, str) else None,
-            "env_kwargs": learner.env_kwargs,
-            "num_envs": learner.envs.num_envs,
-            "seed": learner.seed,
-            "own_network": learner.network is not None,
-        },
-    )
+    learner.agent.check_finite()
+    new = folder.with_name(f"{durable.TEMPORARY}new-{folder.name}")
+    durable.discard(new)
+    generation.write(new, learner.num_timesteps, about(learner), _agent_files(learner))
+    durable.discard(folder)
+    new.rename(folder)
+    durable.flush_directory(folder.parent)
 
 
 def load(
@@ -62,73 +60,296 @@ def load(
     network: torch.nn.Module | None = None,
     **settings: Any,
 ) -> Learner:
-    """A learner with a saved agent; give ``env`` (and ``network``) again if it was not made from an id.
+    """A learner with a saved agent, or with the newest of a run or of its checkpoints; its replay memory is empty.
 
-    ``settings`` replace saved ones, such as a buffer_size that fits here.
+    Give ``env`` (and ``network``) again if it was not made from an id. ``settings`` replace saved ones, such as a
+    buffer_size that fits here.
     """
-    from bdqn.learner import Learner
-
-    folder = Path(path)
-    if not (folder / "manifest.json").is_file():
-        raise FileNotFoundError(f"{folder} holds no saved agent (no manifest.json).")
-    manifest = _read_json(folder / "manifest.json")
-    if manifest["format"] != FORMAT:
-        raise SettingError(
-            f"{folder} is written in format {manifest['format']}, this version of bdqn ({version('bdqn')}) reads "
-            f"format {FORMAT}; it was saved by bdqn {manifest['bdqn']}."
-        )
-    source = env if env is not None else manifest["env"]
-    if source is None:
-        raise SettingError(f"{folder} was not trained on a registered environment: bdqn.load(path, env=...).")
-    if manifest["own_network"] and network is None:
-        raise SettingError(f"{folder} was trained with a network of your own: bdqn.load(path, network=...).")
-    name = manifest["preset"].removesuffix(f"-{manifest['family']}")
-    learner = Learner(
-        configure(manifest["agent"], manifest["family"], name, manifest["settings"] | settings),
-        source,
-        seed=manifest["seed"],
-        num_envs=manifest["num_envs"],
-        device=device,
-        network=network,
-        env_kwargs=manifest["env_kwargs"] if isinstance(source, str) else None,
-    )
-    tensors = load_file(folder / "tensors.safetensors")
-    learner.agent.load_state(_join(tensors, _read_json(folder / "state.json")))
+    folder = find_agent(Path(path))
+    manifest = generation.read(folder)
+    state = _read_state(folder, manifest, AGENT)
+    learner = _build(folder, manifest, state, env, device, network, settings)
+    with _closing_on_error(learner), _as_checkpoint_error(folder):
+        learner.agent.load_state(state)
     return learner
 
 
-def _split(tree: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """A nested dictionary as flat tensors and a nested dictionary of the rest."""
-    tensors: dict[str, torch.Tensor] = {}
-    values: dict[str, Any] = {}
-    for key, item in tree.items():
-        name = f"{prefix}{key}"
-        if isinstance(item, Mapping):
-            inner, values[key] = _split(item, name + _SEPARATOR)
-            tensors |= inner
-        elif isinstance(item, torch.Tensor):
-            tensors[name] = item.detach().cpu().contiguous().clone()
-        elif isinstance(item, np.ndarray):
-            tensors[name] = torch.from_numpy(np.ascontiguousarray(item))
-        else:
-            values[key] = item
-    return tensors, values
+def find_agent(path: Path) -> Path:
+    """The directory of a saved agent: ``path`` itself, or the newest sound generation of a run."""
+    if generation.is_generation(path):
+        return path
+    problems = []
+    for folder in (path, path / "checkpoints"):
+        for newest in reversed(_generations(folder)):
+            try:
+                manifest = generation.read(newest)
+                for name in AGENT:
+                    generation.read_member(newest, manifest.member(name))
+                return newest
+            except CheckpointError as error:
+                problems.append(str(error))
+    if problems:
+        raise CheckpointError(f"No checkpoint of {path} is sound. " + " ".join(problems))
+    problem = "holds neither a saved agent nor a run with a checkpoint" if path.exists() else "does not exist"
+    raise FileNotFoundError(f"{path} {problem}: give the directory that bdqn train printed, or that save() wrote.")
 
 
-def _join(tensors: Mapping[str, torch.Tensor], values: dict[str, Any]) -> dict[str, Any]:
-    """The inverse of ``_split``: put every tensor back into its place among the values."""
-    for name, tensor in tensors.items():
-        *parents, key = name.split(_SEPARATOR)
-        place = values
-        for parent in parents:
-            place = place[parent]
-        place[key] = tensor
-    return values
+# --- everything ---------------------------------------------------------------------------------------------
 
 
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1) + "\n")
+@dataclass(frozen=True)
+class Restored:
+    """A learner as it was, and what could not be."""
+
+    learner: Learner
+    run: Mapping[str, Any]  # what was saved beside it
+    restarted: Mapping[int, str] = field(default_factory=dict)  # environments that began a new episode, and why
+    replay: bool = True  # whether the replay memory came back
+    damaged: tuple[str, ...] = ()  # newer checkpoints that could not be used, and why
+    changed: tuple[str, ...] = ()  # what exactness depends on, and is not as it was
 
 
-def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text())
+class Checkpoints:
+    """A directory of checkpoints of one training: the newest ``keep`` of them, and the best."""
+
+    def __init__(self, folder: str | Path, *, keep: int = 3, save_replay: bool = True) -> None:
+        self.folder = Path(folder)
+        self._keep, self._save_replay = keep, save_replay
+        self._learner: Learner | None = None
+        self._replay_files: ReplayFiles | None = None
+
+    def generations(self) -> list[Path]:
+        """All that there are, oldest first."""
+        return _generations(self.folder)
+
+    def keep_up(self, learner: Learner) -> None:
+        """Write what the replay memory has completed; called now and then, it leaves little for ``save`` to do."""
+        files = self._files(learner)
+        if files is not None:
+            files.seal()
+
+    def save(self, learner: Learner, run: Mapping[str, Any] | None = None, score: float | None = None) -> Path:
+        """Write a checkpoint after the current decision; nothing counts as saved before all of it is on the disk.
+
+        ``run`` is kept beside it, as JSON; ``score`` is what the best one is chosen by.
+        """
+        learner.agent.check_finite()
+        files = self._files(learner)
+        folder = self.folder / f"gen-{learner.num_timesteps:012d}"
+        if folder.exists():  # this very state, then: what comes after it follows from it
+            return folder
+        members = _agent_files(learner)
+        members |= dict(zip(ENVIRONMENTS, tree.to_files(learner.environment_state()), strict=True))
+        members[RUN] = tree.to_json(run or {})
+        segments = []
+        if files is not None:
+            files.seal()
+            members[REPLAY_TAIL] = files.tail()
+            segments = files.needed()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        generation.write(folder, learner.num_timesteps, about(learner), members, segments, score)
+        with suppress(OSError):  # the new one is safe; what is superfluous can go next time
+            self._clear()
+        return folder
+
+    def load(
+        self, env: Source | None = None, *, device: str = "cpu", network: torch.nn.Module | None = None
+    ) -> Restored:
+        """The newest sound checkpoint; damaged ones are passed over, set aside and reported."""
+        damaged: list[str] = []
+        generations = self.generations()
+        for folder in reversed(generations):
+            try:
+                restored = self._load(folder, env, device, network)
+            except CheckpointError as error:
+                damaged.append(str(error))
+                continue
+            for bad in generations[len(generations) - len(damaged) :]:
+                bad.rename(bad.with_name(f"damaged-{bad.name}"))
+            self._learner = restored.learner
+            return replace(restored, damaged=tuple(damaged))
+        raise CheckpointError(
+            f"{self.folder} holds no sound checkpoint. " + " ".join(damaged)
+            if damaged
+            else f"{self.folder} holds no checkpoint."
+        )
+
+    def _load(self, folder: Path, env: Source | None, device: str, network: torch.nn.Module | None) -> Restored:
+        manifest = generation.read(folder)
+        agent, surroundings = _read_state(folder, manifest, AGENT), _read_state(folder, manifest, ENVIRONMENTS)
+        run = json.loads(generation.read_member(folder, manifest.member(RUN)))
+        has_replay = manifest.has(REPLAY_TAIL)
+        tail = generation.read_member(folder, manifest.member(REPLAY_TAIL)) if has_replay else b""
+        learner = _build(folder, manifest, agent, env, device, network, {})
+        with _closing_on_error(learner), _as_checkpoint_error(folder):
+            learner.agent.load_state(agent)
+            if has_replay:
+                restore(learner.agent.replay, self.folder / SEGMENTS, manifest.segments, tail)
+            restarted = learner.load_environment_state(surroundings, replay_is_new=not has_replay)
+        if has_replay and self._save_replay:
+            segments = self.folder / SEGMENTS
+            self._replay_files = ReplayFiles(segments, learner.agent.replay, manifest.segments)
+        return Restored(learner, run, restarted, has_replay, changed=_changes(manifest.about, about(learner)))
+
+    def _files(self, learner: Learner) -> ReplayFiles | None:
+        """The replay memory's durable copy; one directory belongs to one training."""
+        if self._learner is None:
+            if self.generations():
+                raise FileExistsError(
+                    f"{self.folder} holds another training's checkpoints: load() it, or go elsewhere."
+                )
+            self._learner = learner
+            durable.discard(self.folder / SEGMENTS)
+        if learner is not self._learner:
+            raise ValueError(f"{self.folder} belongs to another learner.")
+        if self._save_replay and self._replay_files is None:
+            self._replay_files = ReplayFiles(self.folder / SEGMENTS, learner.agent.replay)
+        return self._replay_files
+
+    def _clear(self) -> None:
+        """Remove what is neither recent nor the best, and segments that no recent checkpoint needs."""
+        durable.discard_leftovers(self.folder)
+        manifests = {folder: manifest for folder in self.generations() if (manifest := _try_to_read(folder))}
+        recent = list(manifests)[-self._keep :]
+        scored = [(m.score, m.step, folder) for folder, m in manifests.items() if m.score is not None]
+        kept = {*recent, *([max(scored)[2]] if scored else [])}
+        for folder in manifests.keys() - kept:
+            durable.discard(folder)
+        needed = {segment.name for folder in recent for segment in manifests[folder].segments}
+        for path in (self.folder / SEGMENTS).glob("*.safetensors"):
+            if path.name not in needed:
+                path.unlink()
+
+
+def about(learner: Learner) -> dict[str, Any]:
+    """What is needed to build a learner again, and what exactness depends on."""
+    configuration = learner.configuration
+    by_id = isinstance(learner.env_source, str) and _is_json(learner.env_kwargs)
+    return {
+        "agent": configuration.agent,
+        "preset": configuration.preset,
+        "family": configuration.family,
+        "settings": configuration.values,
+        "env": learner.env_source if by_id else None,
+        "env_kwargs": learner.env_kwargs if by_id else {},
+        "num_envs": learner.envs.num_envs,
+        "seed": learner.seed,
+        "own_network": learner.network is not None,
+        "versions": versions(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+# --- helpers ------------------------------------------------------------------------------------------------
+
+
+def _agent_files(learner: Learner) -> dict[str, bytes]:
+    return dict(zip(AGENT, tree.to_files(learner.agent.state()), strict=True))
+
+
+def _read_state(folder: Path, manifest: Manifest, names: tuple[str, str]) -> Any:
+    text, arrays = (generation.read_member(folder, manifest.member(name)) for name in names)
+    with _as_checkpoint_error(folder):
+        return tree.from_files(text, arrays)
+
+
+def _build(
+    folder: Path,
+    manifest: Manifest,
+    state: Mapping[str, Any],
+    env: Source | None,
+    device: str,
+    network: torch.nn.Module | None,
+    settings: Mapping[str, Any],
+) -> Learner:
+    """A new learner of the kind that was saved."""
+    from bdqn.learner import Learner
+
+    about = manifest.about
+    with _as_checkpoint_error(folder):
+        configuration = configure(
+            about["agent"],
+            about["family"],
+            about["preset"].removesuffix(f"-{about['family']}"),
+            {**about["settings"], **settings},
+        )
+        if not about["own_network"]:
+            _check_size(configuration.training.features, configuration.training.mlp_layers, state["online"])
+        source, kwargs, seed, num_envs = about["env"], dict(about["env_kwargs"]), int(about["seed"]), about["num_envs"]
+    if env is None and source is None:
+        raise SettingError(f"{folder} was not trained on a registered environment: give it again (env=...).")
+    if about["own_network"] and network is None:
+        raise SettingError(f"{folder} was trained with a network of your own: give it again (network=...).")
+    chosen = trusted(source, folder) if env is None else env
+    return Learner(
+        configuration,
+        chosen,
+        seed=seed,
+        num_envs=num_envs,
+        device=device,
+        network=network,
+        env_kwargs=kwargs if isinstance(chosen, str) else None,
+    )
+
+
+def trusted(env_id: str, where: str | Path) -> str:
+    """An environment's id that was read from a file, unless making it would import a module that the file chose."""
+    if ":" in env_id:
+        raise SettingError(
+            f"{where} names the environment {env_id}, which imports a module. Files do not decide what is imported: "
+            f"give it again (env={env_id!r}, or --env {env_id})."
+        )
+    return env_id
+
+
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    """What exactness depends on and is different now."""
+    before = {**then["versions"], "threads": then["threads"]}
+    after = {**now["versions"], "threads": now["threads"]}
+    return tuple(
+        f"{name} was {before.get(name)} and is {after[name]}" for name in after if before.get(name) != after[name]
+    )
+
+
+def _check_size(features: int, layers: int, weights: Mapping[str, Any]) -> None:
+    """A manifest that declares a network larger than the file beside it is refused before memory is taken."""
+    if layers > len(weights) or not any(features in array.shape for array in weights.values()):
+        raise ValueError(f"it declares {layers} layers of {features:,} features, but holds no such weights.")
+
+
+def _generations(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _GENERATION.fullmatch(path.name) and path.is_dir())
+
+
+def _try_to_read(folder: Path) -> Manifest | None:
+    with suppress(CheckpointError):
+        return generation.read(folder)
+    return None
+
+
+def _is_json(value: Any) -> bool:
+    with suppress(TypeError, ValueError):
+        return bool(json.dumps(value))
+    return False
+
+
+@contextmanager
+def _as_checkpoint_error(folder: Path) -> Iterator[None]:
+    """Whatever goes wrong in here, the checkpoint's content is the cause."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, OverflowError) as error:
+        raise CheckpointError(f"{folder} does not fit together: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _closing_on_error(learner: Learner) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        learner.envs.close()
+        raise

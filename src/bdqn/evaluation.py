@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
@@ -35,6 +36,10 @@ class Evaluation:
         return pstdev(self.returns)
 
 
+class Stopped(Exception):
+    """The evaluation was told to stop before its last episode ended."""
+
+
 def check_can_evaluate(learner: Learner) -> None:
     """Refuse where playing would disturb the training."""
     if isinstance(learner.env_source, gym.Env):
@@ -52,10 +57,12 @@ def evaluate(
     deterministic: bool = True,
     seed: int = 0,
     spread: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Play complete episodes greedily under the mean, or as it explores; the learner is left as it was.
 
-    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way.
+    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way; where
+    ``stop()`` holds, it raises Stopped.
     """
     check_can_evaluate(learner)
     agent = learner.agent
@@ -68,6 +75,8 @@ def evaluate(
         index = None
         starts = True
         while len(finished) < episodes:
+            if stop():
+                raise Stopped
             if starts and not deterministic:
                 index = agent.online.head.draw(rng, 1)  # one draw per episode
             view = agent.view(envs.obs, index)

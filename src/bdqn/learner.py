@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-import psutil
 import torch
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +17,7 @@ from bdqn import rules
 from bdqn.agent import QAgent
 from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
+from bdqn.memory import free_memory
 from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
 from bdqn.replay import bytes_per_frame
@@ -25,6 +25,7 @@ from bdqn.seeding import generator, integer_seed
 from bdqn.settings import SettingError, nearest, settings_of
 from bdqn.step import Step
 
+MOST_ENVIRONMENTS = 4096
 Callback = Callable[["Learner", Step], bool | None]
 
 
@@ -88,11 +89,11 @@ class Learner:
         network: torch.nn.Module | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        if num_envs < 1 or (num_envs > 1 and isinstance(env, gym.Env)):
+        if not 1 <= num_envs <= MOST_ENVIRONMENTS or (num_envs > 1 and isinstance(env, gym.Env)):
             raise SettingError(
                 f"num_envs is {num_envs}, but one environment instance was given: give a function that makes one."
-                if num_envs > 1
-                else f"num_envs must be at least 1, not {num_envs}."
+                if isinstance(env, gym.Env)
+                else f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}."
             )
         self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
         self.env_kwargs = dict(env_kwargs or {})
@@ -102,12 +103,15 @@ class Learner:
         )
         space = self.envs.observation_space
         spec = observation_spec(self.envs.envs[0])
-        check_memory(configuration.training.buffer_size, spec)
         recipe = recipe_named(configuration.agent)
+        choices = recipe.choices(configuration.agent_settings)
+        check_memory(configuration.training.buffer_size, spec)
+        if choices.refit:
+            check_posterior_memory(configuration.training.features, int(self.envs.action_space.n))
         self.agent = QAgent(
             spec,
             int(self.envs.action_space.n),
-            recipe.choices(configuration.agent_settings),
+            choices,
             configuration.training,
             seed=seed,
             num_envs=num_envs,
@@ -229,6 +233,26 @@ class Learner:
 
         save(self, path)
 
+    def environment_state(self) -> dict[str, Any]:
+        """Where the environments stand, mid-episode, and what else is not the agent's."""
+        return {**self.envs.state(), "predict": self._predict_rng.bit_generator.state}
+
+    def load_environment_state(self, state: Mapping[str, Any], *, replay_is_new: bool = False) -> dict[int, str]:
+        """Take back what ``environment_state`` gave, after the agent and its replay memory.
+
+        Says which environments could not be restored, and why: those begin a new episode.
+        """
+        seeds = [
+            integer_seed(self.seed, f"environment-{i}-after-{self.num_timesteps}") for i in range(self.agent.num_envs)
+        ]
+        restarted = self.envs.load_state(state, seeds)
+        self._predict_rng.bit_generator.state = state["predict"]
+        if replay_is_new:
+            self.agent.replay.start(self.envs.obs)
+        if restarted:
+            self.agent.start(self.envs.obs, np.array(sorted(restarted)))
+        return restarted
+
     @property
     def reward_unit(self) -> float:
         """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
@@ -277,10 +301,22 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
 def check_memory(buffer_size: int, spec: ObservationSpec) -> None:
     """Refuse a replay memory that cannot fit, and say which would."""
     per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack)
-    free = psutil.virtual_memory().available
+    free = free_memory()
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:
         raise SettingError(
             f"A replay memory of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: set buffer_size to at most {fits:,}."
+        )
+
+
+def check_posterior_memory(dim: int, num_actions: int) -> None:
+    """Refuse a regression whose matrices cannot fit."""
+    needed = 6 * num_actions * dim * dim * 8  # Gram matrix, precision, its factor, and what is in between
+    free = free_memory()
+    if needed > 0.9 * free:
+        fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
+        raise SettingError(
+            f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
         )

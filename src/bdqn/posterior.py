@@ -197,6 +197,7 @@ def fit(moments: Moments, prior: Prior) -> Posterior:
     residual_cross = moments.cross - (moments.gram @ centre[..., None])[..., 0]
     shift = _solve(factor, residual_cross)
     mean = centre + shift
+    _require_finite_mean(mean)
     if isinstance(prior.noise, Fixed):
         batch = moments.count.shape
         return Posterior(mean, factor, np.full(batch, prior.noise.var), np.full(batch, np.inf))
@@ -265,6 +266,15 @@ def _require_finite(moments: Moments) -> None:
                 f"The regression data of {_name(index)} hold a non-finite value (moment: {name}; condition number "
                 "undefined): features or targets have diverged. Lower the learning rate or clip the rewards."
             )
+
+
+def _require_finite_mean(mean: Array) -> None:
+    bad = ~np.isfinite(mean).all(axis=-1)
+    if bad.any():
+        raise PosteriorError(
+            f"The posterior mean of {_name(tuple(int(i) for i in np.argwhere(bad)[0]))} is not finite: the regression "
+            "overflowed. Lower the learning rate, clip the rewards, or raise the ridge."
+        )
 
 
 def _name(index: tuple[int, ...]) -> str:

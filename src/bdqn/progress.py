@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -47,7 +48,10 @@ class Lines:
         rate = (step - before) / (now - then)
         left = duration((self._total - step) / rate)
         figures = f"mean return {_figure(mean_return)}, {rate:,.0f} steps/s, {left} left"
-        print(f"{step:,} of {self._total:,} steps, {figures}", flush=True)
+        try:
+            print(f"{step:,} of {self._total:,} steps, {figures}", flush=True)
+        except BrokenPipeError:  # nobody reads on: that is no reason to stop training
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Bar:

@@ -1,117 +1,101 @@
 """A run's directory: what happened, as files that any tool reads.
 
-``config.toml``, ``episodes.csv``, ``metrics.csv`` and ``evaluations.csv`` follow from the configuration
-alone: the same seed gives the same bytes. Whatever carries wall-clock time is kept apart from them:
-``timing.csv``, ``monitor.csv`` (Stable-Baselines3's format), ``meta.json``, ``command.txt`` and TensorBoard's
-events. Tables are only ever appended to.
+``config.toml``, ``episodes.csv``, ``metrics.csv``, ``evaluations.csv`` and the checkpoints follow from the
+configuration alone: the same seed gives the same bytes, whether or not the run was interrupted. Whatever carries
+wall-clock time is kept apart from them: ``timing.csv``, ``monitor.csv`` (Stable-Baselines3's format),
+``meta.json``, ``command.txt`` and TensorBoard's events. Tables are only ever appended to; a resumed run first takes
+back the rows that came after its checkpoint.
 """
 
 from __future__ import annotations
 
-import csv
 import json
+import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from bdqn import durable
 from bdqn.envs import describe
 from bdqn.provenance import git_commit, machine, versions
 from bdqn.settings import SettingError
-from bdqn.toml import write_toml
+from bdqn.table import Table
+from bdqn.toml import toml_text
 
 if TYPE_CHECKING:
     from bdqn.evaluation import Evaluation
     from bdqn.learner import Learner
+    from bdqn.schedule import Schedule
     from bdqn.step import Episode
 
 WINDOW = 100  # episodes in a mean return, as in the paper
 
+EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
 ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
-
-
-def new_directory(root: Path, env: str, agent: str, seed: int) -> Path:
-    """Make ``root/<env>/<agent>/<time>_s<seed>``, which no other run has."""
-    parent = root / env.replace("/", "-").replace(":", "-") / agent
-    name = f"{datetime.now():%Y%m%d-%H%M%S}_s{seed}"
-    for attempt in range(1, 1000):
-        folder = parent / (name if attempt == 1 else f"{name}_{attempt}")
-        with suppress(FileExistsError):  # two runs may start in the same second
-            folder.mkdir(parents=True)
-            return folder
-    raise FileExistsError(f"{parent} holds a thousand runs of this second.")
-
-
-def claim_directory(folder: Path) -> Path:
-    """Make the directory that the user named, unless it holds a run already."""
-    if folder.exists() and not folder.is_dir():
-        raise SettingError(f"{folder} is a file, but a run is a directory: choose another path.")
-    if (folder / "config.toml").exists() or (folder / "meta.json").exists():
-        raise SettingError(f"{folder} already holds a run: choose another directory, or remove this one first.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-class Table:
-    """A CSV file that grows by rows. Floats are written exactly, None as an empty cell."""
-
-    def __init__(self, path: Path, columns: Sequence[str], heading: str = "") -> None:
-        self._columns = columns
-        self._file = path.open("w", newline="", encoding="utf-8")
-        self._file.write(heading)
-        self._writer = csv.writer(self._file, lineterminator="\n")
-        self._writer.writerow(columns)
-
-    def add(self, *cells: Any) -> None:
-        if len(cells) != len(self._columns):
-            raise ValueError(f"{self._file.name} has {len(self._columns)} columns, not {len(cells)}.")
-        self._writer.writerow(cells)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class RunRecord:
     """Writes one run's directory; leaving its ``with`` block notes how the run ended."""
 
     def __init__(
-        self, folder: Path, learner: Learner, steps: int, *, command: str = "", tensorboard: bool = False
+        self,
+        folder: Path,
+        learner: Learner,
+        steps: int,
+        schedule: Schedule,
+        *,
+        command: str = "",
+        tensorboard: bool = False,
+        state: Mapping[str, Any] | None = None,
+        resumed: Mapping[str, Any] | None = None,
     ) -> None:
+        """Begin a record; or go on with the one in ``folder`` from ``state``, noting how the run was ``resumed``."""
         self.folder = folder
         self.status = "running"
         self._metrics = learner.agent.metric_names
-        self._recent: deque[tuple[float, int]] = deque(maxlen=WINDOW)
-        self._events = _event_writer(folder) if tensorboard else None
-        write_toml(folder / "config.toml", run_configuration(learner, steps))
-        (folder / "command.txt").write_text(command + "\n")
-        self._start, started = time.perf_counter(), datetime.now(UTC)
-        self._last = (learner.num_timesteps, 0.0)  # decisions and seconds at the latest row of timing.csv
-        self._meta: dict[str, Any] = {
-            "status": self.status,
-            "started": started.isoformat(),
-            "ended": None,
-            "protocol": describe(learner.envs.envs[0]),
-            "versions": versions(),
-            "machine": machine(),
-            "device": str(learner.agent.device),
-            "git_commit": git_commit(),
-        }
+        state = state or {"rows": {}, "recent": [], "evaluated": 0, "evaluation": None}
+        self._rows = dict(state["rows"])
+        self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
+        self.evaluated: int = state["evaluated"]  # the decision after which it was last evaluated
+        self._evaluation: float | None = state["evaluation"]
+        self.saved = learner.num_timesteps  # the decision of the latest checkpoint
+        self._troubles: set[str] = set()
+        step = learner.num_timesteps
+        self._events = _event_writer(folder, step) if tensorboard else None
+        _write_text(folder / "config.toml", toml_text(run_configuration(learner, steps, schedule)))
+        with (folder / "command.txt").open("a") as commands:
+            commands.write(command + "\n")
+        started = datetime.now(UTC)
+        self._meta = _meta(learner, started)
+        if resumed is not None:
+            self._meta |= _past(folder) | {"ended": None}
+            self._meta["resumed"].append({"time": started.isoformat(), **resumed})
         self._write_meta()
         heading = json.dumps({"t_start": started.timestamp(), "env_id": learner.env_name})
-        columns = {
-            "episodes": ("step", "env", "return", "length", "truncated"),
-            "metrics": ("step", *ROLLOUT_METRICS, *self._metrics),
-            "timing": ("step", "seconds", "steps_per_second"),
+        self._tables = {
+            "episodes": self._table("episodes", ("step", "env", "return", "length", "truncated")),
+            "metrics": self._table("metrics", ("step", *ROLLOUT_METRICS, *self._metrics)),
+            "timing": self._table("timing", ("step", "seconds", "steps_per_second")),
+            "monitor": self._table("monitor", ("r", "l", "t"), f"#{heading}\n"),
         }
-        self._tables = {name: Table(folder / f"{name}.csv", names) for name, names in columns.items()}
-        self._tables["monitor"] = Table(folder / "monitor.csv", ("r", "l", "t"), f"#{heading}\n")
+        if self._rows.get("evaluations"):
+            self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
+        else:
+            (folder / "evaluations.csv").unlink(missing_ok=True)
+        before = _last_seconds(folder / "timing.csv")
+        self._start = time.perf_counter() - before
+        self._last = (step, before)  # decisions and seconds at the latest row of timing.csv
+
+    def _table(self, name: str, columns: Sequence[str], heading: str = "") -> Table:
+        return Table(self.folder / f"{name}.csv", columns, heading, self._rows.get(name, 0))
 
     def __enter__(self) -> RunRecord:
         return self
@@ -120,9 +104,11 @@ class RunRecord:
         if kind is not None:
             self.status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         self._meta |= {"status": self.status, "ended": datetime.now(UTC).isoformat()}
-        self._write_meta()
+        with self._troubled("record"):
+            self._write_meta()
         for table in self._tables.values():
-            table.close()
+            with self._troubled("record"):
+                table.close()
         if self._events is not None:
             self._events.close()
 
@@ -147,18 +133,46 @@ class RunRecord:
         rate = (step - self._last[0]) / (seconds - self._last[1])
         self._last = (step, seconds)
         self._tables["timing"].add(step, round(seconds, 6), round(rate, 1))
-        for table in self._tables.values():
-            table.flush()
+        with self._troubled("record"):
+            for table in self._tables.values():
+                table.flush()
         self._show(step, {**figures, "time/fps": rate})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
         """An evaluation after decision ``step``: a table of its own, made when first needed."""
-        if "evaluations" not in self._tables:
-            columns = ("step", "mean_reward", "std_reward", "episodes")
-            self._tables["evaluations"] = Table(self.folder / "evaluations.csv", columns)
-        self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
-        self._tables["evaluations"].flush()
+        self.evaluated, self._evaluation = step, result.mean
+        with self._troubled("record"):
+            if "evaluations" not in self._tables:
+                self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
+            self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
+            self._tables["evaluations"].flush()
         self._show(step, {"eval/mean_reward": result.mean})
+
+    def sync(self) -> None:
+        """Bring every row to the disk."""
+        for table in self._tables.values():
+            table.sync()
+
+    def trouble(self, kind: str, message: str) -> None:
+        """Say once that something cannot be written, until it can be again."""
+        if kind not in self._troubles:
+            self._troubles.add(kind)
+            print(f"bdqn: {message} Training goes on.", file=sys.stderr, flush=True)
+
+    def over(self, kind: str) -> None:
+        """A trouble is over."""
+        if kind in self._troubles:
+            self._troubles.discard(kind)
+            print(f"bdqn: Writing works again ({kind}).", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def _troubled(self, kind: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.trouble(kind, f"The run's files could not be written: {error}.")
+        else:
+            self.over(kind)
 
     # --- what it knows ----------------------------------------------------------------------------------
 
@@ -177,9 +191,21 @@ class RunRecord:
         """Decisions per episode, averaged over the latest episodes."""
         return fmean(length for _, length in self._recent) if self._recent else None
 
-    def checkpoint(self, name: str) -> Path:
-        """Where the agent's state called ``name`` belongs."""
-        return self.folder / "checkpoints" / name
+    @property
+    def score(self) -> float | None:
+        """What the best checkpoint is chosen by: the latest evaluation, or the mean return of 100 episodes."""
+        if self._evaluation is not None:
+            return self._evaluation
+        return self.mean_return if len(self._recent) == WINDOW else None
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed record needs; nothing in it tells the time."""
+        return {
+            "rows": {name: table.rows for name, table in self._tables.items()},
+            "recent": [list(episode) for episode in self._recent],
+            "evaluated": self.evaluated,
+            "evaluation": self._evaluation,
+        }
 
     def _show(self, step: int, values: Mapping[str, float | None]) -> None:
         if self._events is not None:
@@ -188,10 +214,10 @@ class RunRecord:
                     self._events.add_scalar(name, value, step)
 
     def _write_meta(self) -> None:
-        (self.folder / "meta.json").write_text(json.dumps(self._meta, indent=1) + "\n")
+        _write_text(self.folder / "meta.json", json.dumps(self._meta, indent=1) + "\n")
 
 
-def run_configuration(learner: Learner, steps: int) -> dict[str, Any]:
+def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[str, Any]:
     """Everything that determines a run's deterministic files."""
     configuration = learner.configuration
     return {
@@ -202,14 +228,55 @@ def run_configuration(learner: Learner, steps: int) -> dict[str, Any]:
         "seed": learner.seed,
         "num_envs": learner.envs.num_envs,
         "steps": steps,
+        "device": str(learner.agent.device),
+        "threads": torch.get_num_threads(),
+        "schedule": asdict(schedule),
         "env_kwargs": learner.env_kwargs,
         "settings": configuration.values,
     }
 
 
-def _event_writer(folder: Path) -> Any:
+def read_meta(folder: Path) -> dict[str, Any]:
+    """What is known of a run besides its configuration; nothing if it was killed before it began."""
+    path = folder / "meta.json"
+    meta: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return meta
+
+
+def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
+    return {
+        "status": "running",
+        "started": started.isoformat(),
+        "ended": None,
+        "resumed": [],
+        "protocol": describe(learner.envs.envs[0]),
+        "versions": versions(),
+        "machine": machine(),
+        "device": str(learner.agent.device),
+        "git_commit": git_commit(),
+    }
+
+
+def _past(folder: Path) -> dict[str, Any]:
+    """What stays true of a run that is resumed."""
+    meta = read_meta(folder)
+    return {name: meta[name] for name in ("started", "resumed") if name in meta}
+
+
+def _last_seconds(timing: Path) -> float:
+    """The time that the rows of timing.csv have come to."""
+    *_, last = timing.read_text().splitlines()
+    seconds = last.split(",")[1]
+    return float(seconds) if seconds != "seconds" else 0.0
+
+
+def _write_text(path: Path, text: str) -> None:
+    durable.write_file(path, text.encode())
+
+
+def _event_writer(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise SettingError(f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})") from error
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(folder), purge_step=step + 1 if step else None)

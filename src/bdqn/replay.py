@@ -9,12 +9,13 @@ are sampled, under the rule that the environments use: before its fourth frame a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+Records = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,13 @@ class Replay:
         rewards = rewards[rewards != 0].astype(np.float64)
         return float(np.sqrt(np.mean(rewards**2))) if len(rewards) else 0.0
 
-    def start(self, obs: NDArray[Any]) -> None:
-        """Every environment stands at the first observation of an episode (any unfinished one is cut there)."""
+    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
+        """These environments (all of them) stand at an episode's first observation; an unfinished one is cut there."""
+        envs = self._envs if envs is None else envs
         if (self.written > 1).any():
-            self._advance(self._envs)
-        self.frames[self._envs, self.cursor] = self._newest(obs)
-        self.reach[self._envs, self.cursor] = 0
+            self._advance(envs)
+        self.frames[envs, self.cursor[envs]] = self._newest(obs[envs])
+        self.reach[envs, self.cursor[envs]] = 0
 
     def add(
         self,
@@ -160,14 +162,42 @@ class Replay:
             obs, self.actions[env, slot].astype(np.int64), self.rewards[env, slot], next_obs, self.terminals[env, slot]
         )
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All of it; the arrays are views, to be written out before training goes on."""
-        names = ("frames", "actions", "rewards", "terminals", "is_transition", "reach", "cursor", "written")
-        return {name: getattr(self, name) for name in names}
+    # --- its durable copy -------------------------------------------------------------------------------------
 
-    def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        for name, own in self.state().items():
-            own[...] = state[name]
+    def oldest(self, env: int) -> int:
+        """Which frame of an environment, counted from its first, is the oldest that the ring still holds."""
+        return max(0, int(self.written[env]) - self.slots)
+
+    def records(self, env: int, start: int, stop: int) -> Records:
+        """Copies of frames ``start`` to ``stop`` and of what is noted beside them.
+
+        Whatever is older than the current frame never changes again.
+        """
+        slots = np.arange(start, stop) % self.slots
+        return {name: array[env, slots] for name, array in self._arrays().items()}
+
+    def restore(self, env: int, start: int, records: Records) -> None:
+        """Put back what ``records`` gave; the last of them is now the current frame."""
+        count = len(records["reach"])
+        slots = np.arange(start, start + count) % self.slots
+        for name, array in self._arrays().items():
+            array[env, slots] = records[name]
+        self.written[env] = start + count
+        self.cursor[env] = (start + count - 1) % self.slots
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "frames": self.frames,
+            "actions": self.actions,
+            "rewards": self.rewards,
+            "terminals": self.terminals,
+            "is_transition": self.is_transition,
+            "reach": self.reach,
+        }
+
+    def record_layout(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """Kind and shape of one record's parts."""
+        return {name: (array.dtype, array.shape[2:]) for name, array in self._arrays().items()}
 
     def _advance(self, envs: NDArray[np.int64]) -> None:
         """Move on by one slot, whose old transition is thereby forgotten."""

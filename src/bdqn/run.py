@@ -1,58 +1,94 @@
-"""A recorded training run: the learner's steps, watched by a record, evaluations and a progress display."""
+"""A recorded training run: the learner's steps, watched by a record, checkpoints, evaluations and a display."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 
-from bdqn.evaluation import check_can_evaluate, evaluate
+from bdqn.checkpoint import Checkpoints
+from bdqn.evaluation import Stopped, check_can_evaluate, evaluate
 from bdqn.learner import Learner
 from bdqn.progress import Progress
 from bdqn.record import RunRecord
+from bdqn.schedule import Schedule
 
-
-@dataclass(frozen=True)
-class Watch:
-    """How often a run is looked at, in decisions."""
-
-    log_freq: int = 1_000
-    eval_freq: int = 0  # 0: never
-    eval_episodes: int = 10
+SEAL_FREQ = 256  # decisions between looks whether a stretch of the replay memory is complete
 
 
 def train(
     learner: Learner,
     steps: int,
     record: RunRecord,
-    watch: Watch,
+    checkpoints: Checkpoints,
+    schedule: Schedule,
     progress: Progress,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train for ``steps`` decisions, or until ``stop()`` after one; returns whether all were taken."""
-    if watch.eval_freq:
+    """Train until ``steps`` decisions are taken in all, or ``stop()``; save; returns whether all were taken."""
+    if schedule.eval_freq:
         check_can_evaluate(learner)
     now = learner.num_timesteps
-    log_at = _next(now, watch.log_freq)
-    evaluate_at = _next(now, watch.eval_freq)
+    log_at, save_at = _next(now, schedule.log_freq), _next(now, schedule.save_freq)
+    # From the latest evaluation and not from now: one that an interruption cut short is still due.
+    evaluate_at = _next(record.evaluated, schedule.eval_freq)
+    seal_at = now + SEAL_FREQ
     show_at = time.monotonic()
-    for step in learner.steps(steps):
-        now = learner.num_timesteps
-        for episode in step.episodes:
-            record.episode(now, episode)
-        if now >= log_at:
-            record.metrics(now, learner.agent.read_metrics())
-            log_at = _next(now, watch.log_freq)
+
+    def evaluate_if_due() -> None:
+        nonlocal evaluate_at
         if now >= evaluate_at:
-            record.evaluation(now, evaluate(learner, watch.eval_episodes, seed=learner.seed))
-            evaluate_at = _next(now, watch.eval_freq)
-        if time.monotonic() >= show_at:
-            progress.show(now, record.mean_return)
-            show_at = time.monotonic() + progress.interval
-        if stop():
-            return False
+            with suppress(Stopped):
+                record.evaluation(now, evaluate(learner, schedule.eval_episodes, seed=learner.seed, stop=stop))
+                evaluate_at = _next(now, schedule.eval_freq)
+
+    evaluate_if_due()
+    if not stop():
+        for step in learner.steps(steps - now):
+            now = learner.num_timesteps
+            for episode in step.episodes:
+                record.episode(now, episode)
+            if now >= log_at:
+                record.metrics(now, learner.agent.metrics)
+                log_at = _next(now, schedule.log_freq)
+            evaluate_if_due()
+            if now >= save_at and not stop():  # when stopped, it is saved below
+                save(learner, record, checkpoints)
+                save_at = _next(now, schedule.save_freq)
+            if now >= seal_at:
+                _seal(learner, record, checkpoints)
+                seal_at = now + SEAL_FREQ
+            if time.monotonic() >= show_at:
+                progress.show(now, record.mean_return)
+                show_at = time.monotonic() + progress.interval
+            if stop():
+                break
     progress.show(now, record.mean_return)
-    return True
+    save(learner, record, checkpoints)
+    return now >= steps and not stop()
+
+
+def save(learner: Learner, record: RunRecord, checkpoints: Checkpoints) -> None:
+    """Write a checkpoint. A disk that is full or gone does not end the run: the checkpoint before stays."""
+    try:
+        record.sync()  # a checkpoint counts the tables' rows, so they come first
+        checkpoints.save(learner, record.state(), record.score)
+    except OSError as error:
+        record.trouble(
+            "checkpoint", f"No checkpoint could be written after {learner.num_timesteps:,} decisions: {error}"
+        )
+    else:
+        record.saved = learner.num_timesteps
+        record.over("checkpoint")
+
+
+def _seal(learner: Learner, record: RunRecord, checkpoints: Checkpoints) -> None:
+    try:
+        checkpoints.keep_up(learner)
+    except OSError as error:
+        record.trouble("replay", f"The replay memory could not be written: {error}.")
+    else:
+        record.over("replay")
 
 
 def _next(now: int, interval: int) -> float:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 
-def write_toml(path: Path, content: Mapping[str, Any]) -> None:
-    """Write values, then tables one level deep. What is None is left out: TOML has no such value."""
+def toml_text(content: Mapping[str, Any]) -> str:
+    """Values, then tables one level deep. What is None is left out: TOML has no such value."""
     tables = {key: value for key, value in content.items() if isinstance(value, Mapping)}
     lines = _lines({key: value for key, value in content.items() if key not in tables})
     for name, table in tables.items():
         lines += ["", f"[{_key(name)}]", *_lines(table)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
 def _lines(values: Mapping[str, Any]) -> list[str]:

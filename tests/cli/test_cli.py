@@ -140,7 +140,7 @@ def test_quiet_prints_the_result_only(capsys: pytest.CaptureFixture[str], train:
 
 def test_settings_given_as_flags_reach_the_agent(train: Train) -> None:
     folder = train("run", "--gamma", "0.9", "--bias-feature", "false", "--noise", "fixed", "--train-freq=2")
-    values = bdqn.load(folder / "checkpoints" / "final").configuration.values
+    values = bdqn.load(folder).configuration.values
     assert (values["gamma"], values["bias_feature"], values["noise"], values["train_freq"]) == (
         0.9,
         False,
@@ -167,7 +167,7 @@ def test_evaluate_reports_as_text_and_as_json(capsys: pytest.CaptureFixture[str]
     assert report["epistemic_std"] > 0
     assert f"{report['mean_reward']:.2f}" in text
     assert "epistemic" in text
-    saved = folder / "checkpoints" / "final"
+    saved = folder / "checkpoints" / "gen-000000000600"
     assert json.loads(shown(capsys, "evaluate", str(saved), "--episodes", "3", "--seed", "2", "--json")) == report
 
 
@@ -197,7 +197,7 @@ def test_processes_agree_byte_for_byte(train: Train, tmp_path: Path) -> None:
     here, there = train("here", "--agent", "ddqn"), tmp_path / "there"
     command = [sys.executable, "-m", "bdqn", "train", "--env", "CartPole-v1", "--steps", "600", "--quiet"]
     subprocess.run([*command, "--out", str(there), "--agent", "ddqn", *SMALL], check=True, capture_output=True)
-    for name in ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/final/tensors.safetensors"):
+    for name in ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/gen-000000000600/agent.safetensors"):
         assert (here / name).read_bytes() == (there / name).read_bytes()
 
 
@@ -218,9 +218,8 @@ def test_ctrl_c_saves_the_agent_and_says_where(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 130
     assert errors == ""
-    saved = folder / "checkpoints" / "final"
-    assert f"the agent is saved in {saved}" in output
+    assert f"Go on with it: bdqn resume {folder}" in output
     assert json.loads((folder / "meta.json").read_text())["status"] == "interrupted"
-    learner = bdqn.load(saved)
+    learner = bdqn.load(folder)
     assert learner.num_timesteps > 100
     assert f"Interrupted after {learner.num_timesteps:,} decisions" in output

@@ -12,14 +12,17 @@ import pytest
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.record import RunRecord, Table, claim_directory, new_directory
+from bdqn.directory import claim_directory, locked, new_directory
+from bdqn.record import RunRecord
+from bdqn.schedule import Schedule
 from bdqn.settings import SettingError
 from bdqn.step import Episode
-from bdqn.toml import write_toml
+from bdqn.table import Table
+from bdqn.toml import toml_text
 
 from .conftest import Train
 
-DETERMINISTIC = ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/final/tensors.safetensors")
+DETERMINISTIC = ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/gen-000000000600/agent.safetensors")
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -60,7 +63,7 @@ def test_the_configuration_can_be_read_back(train: Train) -> None:
     )
     assert (config["steps"], config["family"], config["preset"]) == (600, "classic", "default-classic")
     assert config["env_kwargs"] == {"sutton_barto_reward": True}
-    assert config["settings"] == bdqn.load(folder / "checkpoints" / "final").configuration.values
+    assert config["settings"] == bdqn.load(folder).configuration.values
 
 
 def test_meta_command_timing_and_monitor(train: Train) -> None:
@@ -87,12 +90,12 @@ def test_tensorboard_events_are_written_only_when_asked_for(train: Train) -> Non
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_reports_exactly_the_metrics_that_have_columns(agent: str) -> None:
     learner = bdqn.make(agent, "CartPole-v1", learning_starts=50, buffer_size=500, features=8).learn(200)
-    assert set(learner.agent.read_metrics()) == set(learner.agent.metric_names)
+    assert set(learner.agent.metrics) == set(learner.agent.metric_names)
 
 
 def test_a_metric_without_a_column_is_an_error_rather_than_lost(tmp_path: Path) -> None:
     learner = bdqn.make("random", "CartPole-v1", buffer_size=500)
-    record = RunRecord(tmp_path, learner, 10)
+    record = RunRecord(tmp_path, learner, 10, Schedule())
     with pytest.raises(ValueError, match=r"no column for train/surprise"), record:
         record.metrics(10, {"train/surprise": 1.0})
     assert json.loads((tmp_path / "meta.json").read_text())["status"] == "failed"
@@ -100,7 +103,7 @@ def test_a_metric_without_a_column_is_an_error_rather_than_lost(tmp_path: Path) 
 
 def test_rows_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     learner = bdqn.make("random", "CartPole-v1", buffer_size=500)
-    with RunRecord(tmp_path, learner, 100) as record:
+    with RunRecord(tmp_path, learner, 100, Schedule()) as record:
         record.episode(10, Episode(0, 10.0, 10, False))
         record.metrics(10, {})
         assert len(rows(tmp_path / "episodes.csv")) == len(rows(tmp_path / "metrics.csv")) == 1
@@ -116,10 +119,11 @@ def test_run_directories_never_collide(tmp_path: Path) -> None:
 
 def test_a_directory_that_holds_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert claim_directory(tmp_path) == tmp_path
-    (tmp_path / "config.toml").write_text("")
-    with pytest.raises(SettingError, match="already holds a run: choose another"):
-        claim_directory(tmp_path)
+    with locked(claim_directory(tmp_path), new=True):
+        (tmp_path / "config.toml").write_text("")
+    refused = pytest.raises(SettingError, match=r"already holds a run: go on with it \(bdqn resume .*choose another")
+    with refused, locked(claim_directory(tmp_path), new=True):
+        pass
     with pytest.raises(SettingError, match="is a file"):
         claim_directory(tmp_path / "notes.txt")
 
@@ -131,7 +135,7 @@ def test_floats_are_written_exactly(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == "a,b\n0.30000000000000004,\n"
 
 
-def test_toml_reads_back_what_was_written(tmp_path: Path) -> None:
+def test_toml_reads_back_what_was_written() -> None:
     content = {
         "text": 'quote " backslash \\ newline \n ü',
         "number": 1e-05,
@@ -139,8 +143,7 @@ def test_toml_reads_back_what_was_written(tmp_path: Path) -> None:
         "odd key": True,
         "table": {"inner": {"a": 1}, "infinite": float("inf")},
     }
-    write_toml(tmp_path / "x.toml", {**content, "absent": None})
-    assert tomllib.loads((tmp_path / "x.toml").read_text(encoding="utf-8")) == content
+    assert tomllib.loads(toml_text({**content, "absent": None})) == content
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(train: Train) -> None:

@@ -164,7 +164,7 @@ def test_the_same_trajectory_as_the_bare_environment() -> None:
     assert len(returns) > 2
 
 
-def test_what_is_held_can_be_carried_over() -> None:
+def test_an_environment_that_cannot_be_restored_begins_a_new_episode_and_is_named() -> None:
     envs = Environments([Corridor(3)], [0])
     envs.step([1])
     state = envs.state()
@@ -172,10 +172,12 @@ def test_what_is_held_can_be_carried_over() -> None:
     assert state["obs"].tolist() == [[1, 1]]
 
     resumed = Environments([env := Corridor(3)], [0])
-    resumed.load_state(state)
-    env.place[:] = 1
-    assert resumed.obs.tolist() == [[1, 1]]
-    resumed.step([1])
+    assert resumed.load_state(state, [5]) == {
+        0: f"{Corridor.__module__}.Corridor offers no get_env_state() and set_env_state()"
+    }
+    assert resumed.obs.tolist() == [env.reset(seed=5)[0].tolist()]
+    for _ in range(2):
+        resumed.step([1])
     assert resumed.step([1]).episodes == (Episode(0, 7.5, 3, False),)
 
 

@@ -12,6 +12,8 @@ from bdqn.settings import SettingError, nearest
 
 VERBS = {
     "train": "train an agent and record the run",
+    "resume": "go on with a run that was interrupted, exactly where it was",
+    "inspect": "show what a checkpoint holds, and verify it",
     "evaluate": "play with a trained agent and report its returns",
     "presets": "list presets, or show every value of one with its source",
     "agents": "list the agents and their settings",

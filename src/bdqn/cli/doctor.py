@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import psutil
-
 from bdqn.cli.common import correctable, prepare_torch, print_rows
 from bdqn.cli.options import Parser
+from bdqn.memory import free_memory
 from bdqn.progress import duration
 from bdqn.provenance import installed, machine, versions
 
@@ -63,7 +62,7 @@ def _describe_installation() -> None:
     here = machine()
     rows = {name: found or "not installed" for name, found in versions().items()}
     rows["system"] = f"{here['system']}, {here['cores']} cores"
-    rows["memory"] = f"{here['memory_gb']} GB, {psutil.virtual_memory().available / 1e9:.1f} GB free"
+    rows["memory"] = f"{here['memory_gb']} GB, {free_memory() / 1e9:.1f} GB free"
     for extra, packages in EXTRAS.items():
         missing = [package for package in packages if installed(package) is None]
         rows[f"extra {extra}"] = f"no: pip install 'bdqn[{extra}]'" if missing else "installed"
@@ -81,7 +80,7 @@ def _examine(agent: str, env: str, preset: str) -> None:
         learner = _small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
     replay = size * bytes_per_frame(spec.shape, spec.dtype, spec.stack)
-    free = psutil.virtual_memory().available
+    free = free_memory()
     speed = measure(learner)
     steps = configuration.total_steps
     seconds = speed.total(learner, steps)

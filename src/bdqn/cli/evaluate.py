@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bdqn.cli.common import correctable, prepare_torch, print_rows
 from bdqn.cli.options import Parser, add_settings, given
-from bdqn.settings import SettingError, build, setting, settings_of
+from bdqn.settings import build, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.evaluation import Evaluation
@@ -25,27 +25,31 @@ class Options:
     )
     seed: int = setting(0, "seed of the evaluation, apart from the training's", minimum=0)
     device: str = setting("cpu", "where to compute: cpu, cuda, ...")
+    env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
 
 
 def run(argv: list[str]) -> int:
     """Load an agent, let it play, print what came of it."""
     parser = Parser(prog="bdqn evaluate", description="Play with a trained agent and report its raw returns.")
-    parser.add_argument("run", metavar="RUN", help="a run's directory, or a saved agent")
+    parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")
     known = settings_of(Options)
     add_settings(parser, known, vars(Options()))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse(argv)
     options = build(Options, given(args, known))
-    folder = saved_agent(Path(args.run))
 
-    from bdqn.checkpoint import load
+    from bdqn import generation
+    from bdqn.checkpoint import find_agent, load
     from bdqn.evaluation import evaluate
 
-    manifest = json.loads((folder / "manifest.json").read_text())
-    prepare_torch(options.device, manifest["family"])
-    memory = min(manifest["settings"]["buffer_size"], 10_000)  # it will not learn
     with correctable():
-        learner = load(folder, device=options.device, buffer_size=memory)
+        folder = find_agent(Path(args.run))
+        about = generation.read(folder).about
+        prepare_torch(options.device, about["family"])
+        # It will not learn, so it needs no large memory.
+        learner = load(
+            folder, options.env, device=options.device, buffer_size=min(about["settings"]["buffer_size"], 10_000)
+        )
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
@@ -57,15 +61,6 @@ def run(argv: list[str]) -> int:
         print(f"{agent} on {env} after {learner.num_timesteps:,} decisions")
         _print_text(epsilon, result)
     return 0
-
-
-def saved_agent(path: Path) -> Path:
-    """Where the agent of a run, or a saved agent itself, stands."""
-    for folder in (path / "checkpoints" / "final", path):
-        if (folder / "manifest.json").is_file():
-            return folder
-    problem = "holds neither a saved agent nor a run that saved one" if path.exists() else "does not exist"
-    raise SettingError(f"{path} {problem}: give the directory that bdqn train printed, or that save() wrote.")
 
 
 def _print_text(epsilon: float, result: Evaluation) -> None:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
-from bdqn.cli.common import RunFailed, correctable, prepare_torch, print_rows
+from bdqn.cli.common import correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
+from bdqn.schedule import Schedule
 from bdqn.settings import Setting, SettingError, Training, build, nearest, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.configure import Configuration
     from bdqn.learner import Learner
-    from bdqn.record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -34,9 +30,6 @@ class Options:
     seed: int = setting(0, "the one seed that everything random derives from", minimum=0)
     num_envs: int = setting(1, "environments stepped together", minimum=1)
     out: str | None = setting(None, "the run's directory; unset: runs/ENV/AGENT/TIME_sSEED")
-    log_freq: int = setting(1_000, "decisions between rows of metrics.csv", minimum=1)
-    eval_freq: int = setting(0, "decisions between evaluations, which do not touch training; 0: none", minimum=0)
-    eval_episodes: int = setting(10, "episodes per evaluation", minimum=1)
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     threads: int | None = setting(
         None,
@@ -47,17 +40,17 @@ class Options:
 
 def run(argv: list[str]) -> int:
     """Train, record, save, and say what came of it."""
-    options, overrides, args = _parse(argv)
+    options, schedule, overrides, args = _parse(argv)
     env_kwargs = environment_kwargs(args.env_kwargs)
     with correctable():
         configuration = _configure(options, overrides)
     learner = _learner(options, configuration, env_kwargs)
     steps = options.steps or configuration.total_steps
 
-    from bdqn.posterior import PosteriorError
-    from bdqn.progress import progress
-    from bdqn.record import RunRecord, claim_directory, new_directory
-    from bdqn.run import Watch, train
+    from bdqn.checkpoint import Checkpoints
+    from bdqn.cli.running import announce, train_recorded
+    from bdqn.directory import claim_directory, locked, new_directory
+    from bdqn.record import RunRecord
 
     with correctable():
         folder = (
@@ -65,31 +58,23 @@ def run(argv: list[str]) -> int:
             if options.out is not None
             else new_directory(Path("runs"), options.env, options.agent, options.seed)
         )
-    if not args.quiet:
-        _announce(learner, steps, folder)
-    watch = Watch(options.log_freq, options.eval_freq, options.eval_episodes)
     command = shlex.join(["bdqn", "train", *argv])
-    with RunRecord(folder, learner, steps, command=command, tensorboard=args.tensorboard) as record:
-        try:
-            with progress(steps, quiet=args.quiet) as display, interruptible() as stop:
-                complete = train(learner, steps, record, watch, display, stop)
-        except PosteriorError as error:
-            saved = record.checkpoint("failed")
-            learner.save(saved)
-            raise RunFailed(f"After {learner.num_timesteps:,} decisions: {error} What it was is in {saved}.") from error
-        learner.save(record.checkpoint("final"))
-        record.status = "finished" if complete else "interrupted"
-    _conclude(learner, record, complete)
-    return 0 if complete else 130
+    with locked(folder, new=True):
+        if not args.quiet:
+            announce(learner, steps, schedule, folder)
+        checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
+        record = RunRecord(folder, learner, steps, schedule, command=command, tensorboard=args.tensorboard)
+        return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
 
 
 # --- what was asked for ---------------------------------------------------------------------------------
 
 
-def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
+def _parse(argv: list[str]) -> tuple[Options, Schedule, dict[str, Any], Namespace]:
     """The run's options first: agent and environment decide which settings there are."""
-    parser, known = _parser(), settings_of(Options)
+    parser, known, scheduled = _parser(), settings_of(Options), settings_of(Schedule)
     add_settings(parser, known, vars(Options()))
+    add_settings(parser, scheduled, vars(Schedule()))
     first, _ = parser.parse_known_args(argv)
     options = build(Options, given(first, known))
     settings = _add_agent_settings(parser, options)
@@ -99,7 +84,7 @@ def _parse(argv: list[str]) -> tuple[Options, dict[str, Any], Namespace]:
     args = parser.parse(argv)
     if not options.env:
         raise SettingError("Which environment? For example: bdqn train --env CartPole-v1")
-    return options, given(args, settings), args
+    return options, build(Schedule, given(args, scheduled)), given(args, settings), args
 
 
 def _parser() -> Parser:
@@ -156,57 +141,3 @@ def _learner(options: Options, configuration: Configuration, env_kwargs: dict[st
             device=options.device,
             env_kwargs=env_kwargs,
         )
-
-
-# --- Ctrl-C ---------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C, or a request to terminate, take effect between two steps, where the agent is whole.
-
-    The second Ctrl-C takes effect at once.
-    """
-    asked = False
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-# --- what is said ---------------------------------------------------------------------------------------
-
-
-def _announce(learner: Learner, steps: int, folder: Path) -> None:
-    from bdqn.envs import describe
-
-    configuration = learner.configuration
-    agent = configuration.agent
-    print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
-    rows = {
-        "family": configuration.family,
-        "preset": f"{configuration.preset} (presets/{configuration.preset}.toml)",
-        "protocol": describe(learner.envs.envs[0]),
-        "decisions": f"{steps:,} in {learner.envs.num_envs} environment(s)",
-        "run": str(folder),
-    }
-    print_rows(rows)
-
-
-def _conclude(learner: Learner, record: RunRecord, complete: bool) -> None:
-    if not complete:
-        saved = record.checkpoint("final")
-        print(f"Interrupted after {learner.num_timesteps:,} decisions; the agent is saved in {saved}")
-    mean = "no episode ended" if record.mean_return is None else f"{record.mean_return:.2f}"
-    print(f"Mean return of the last 100 episodes: {mean}")
-    print(f"Speed: {learner.num_timesteps / record.seconds:,.0f} steps/s")
-    print(f"Files: {record.folder}")
-    print(f"Evaluate it: {shlex.join(['bdqn', 'evaluate', str(record.folder)])}")

@@ -8,6 +8,7 @@ from bdqn.envs.make import Family, Source, describe, family, make_env
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.settings import PROTOCOLS, AtariProtocol, AtariSettings
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces
+from bdqn.envs.state import CannotRestore, Restorable
 from bdqn.envs.vector import TERMINAL_FOR_LEARNER, Environments
 
 __all__ = [
@@ -16,11 +17,13 @@ __all__ = [
     "AtariEnv",
     "AtariProtocol",
     "AtariSettings",
+    "CannotRestore",
     "DeepSea",
     "Environments",
     "Family",
     "MinAtar",
     "MissingExtra",
+    "Restorable",
     "Source",
     "UnknownEnvironment",
     "UnsupportedSpace",

@@ -6,6 +6,7 @@ its scores are raw.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
@@ -108,6 +109,17 @@ class AtariEnv(gym.Env[Frames, Any]):
         )
         self._lives = lives
         return self._frames.copy(), float(score), ale.game_over(with_truncation=False), truncated, info
+
+    def get_env_state(self) -> dict[str, Any]:
+        """Give the emulator's own state, its generator included, and what is held beside it."""
+        state: bytes = self.ale.cloneState(include_rng=True).serialize()
+        return {"ale": np.frombuffer(state, np.uint8), "frames": self._frames.copy(), "lives": self._lives}
+
+    def set_env_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_env_state` gave."""
+        self.ale.restoreState(type(self.ale.cloneState())(state["ale"].tobytes()))
+        self._frames[:] = state["frames"]
+        self._lives = int(state["lives"])
 
     def render(self) -> NDArray[np.uint8] | None:
         """Give the emulator's screen in colour."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -64,6 +65,14 @@ class DeepSea(gym.Env[Grid, Any]):
             self._column = max(self._column - 1, 0)
         self._row += 1
         return self._observe(), reward, self._row == self.size, False, {}
+
+    def get_env_state(self) -> dict[str, Any]:
+        """Give where the diver is."""
+        return {"row": self._row, "column": self._column}
+
+    def set_env_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_env_state` gave."""
+        self._row, self._column = state["row"], state["column"]
 
     def _observe(self) -> Grid:
         grid = np.zeros((self.size, self.size), np.float32)

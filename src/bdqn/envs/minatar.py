@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from colorsys import hsv_to_rgb
 from typing import Any, ClassVar
 
@@ -10,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bdqn.envs.extras import import_extra
+from bdqn.envs.state import generator_state, set_generator_state
 
+_CONSTANT = {"channels", "action_map", "random"}  # of a game; its generator is kept by name
 Grid = NDArray[np.bool_]
 
 
@@ -55,6 +59,24 @@ class MinAtar(gym.Env[Grid, Any]):
         """Move the game on by one frame."""
         reward, terminated = self.game.act(self._actions[action])
         return self.game.state(), float(reward), bool(terminated), False, {}
+
+    def get_env_state(self) -> dict[str, Any]:
+        """Give everything that the game holds."""
+        held = {name: value for name, value in vars(self.game.env).items() if name not in _CONSTANT}
+        return {
+            "game": copy.deepcopy(held),
+            "last_action": self.game.last_action,
+            "random": generator_state(self.game.random),
+        }
+
+    def set_env_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_env_state` gave."""
+        known = vars(self.game.env).keys() - _CONSTANT
+        if state["game"].keys() != known:
+            raise ValueError(f"{self.game.env_name} holds {sorted(known)}, not {sorted(state['game'])}.")
+        vars(self.game.env).update(state["game"])
+        self.game.last_action = state["last_action"]
+        set_generator_state(self.game.random, state["random"])
 
     def render(self) -> NDArray[np.uint8] | None:
         """Paint every cell in the colour of its last occupied channel, black if it is empty."""

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bdqn.envs.spaces import check_spaces
+from bdqn.envs.state import CannotRestore, get_state, set_state
 from bdqn.step import Episode, Step
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
@@ -91,16 +92,53 @@ class Environments:
         for env in self.envs:
             env.close()
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Give what is held here; the environments' own states are not part of it."""
-        returns, lengths = np.array(self._returns), np.array(self._lengths)
-        return {"obs": self._obs, "returns": returns, "lengths": lengths}
+    def state(self) -> dict[str, Any]:
+        """Give everything: the environments' own states too, or why one cannot tell it."""
+        return {
+            "obs": self._obs,
+            "returns": list(self._returns),
+            "lengths": list(self._lengths),
+            "own": [_own_state(env) for env in self.envs],
+        }
 
-    def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` gave."""
-        self._obs = state["obs"]
-        self._returns = state["returns"].tolist()
-        self._lengths = state["lengths"].tolist()
+    def load_state(self, state: Mapping[str, Any], seeds: Sequence[int]) -> dict[int, str]:
+        """Take back what `state` gave.
+
+        Environments that cannot be restored are seeded and reset instead; the answer says which, and why.
+        """
+        if state["obs"].shape != self._obs.shape or state["obs"].dtype != self._obs.dtype:
+            raise ValueError(f"observations were {state['obs'].shape}, but now are {self._obs.shape}.")
+        self._obs = state["obs"].copy()
+        self._returns = [float(value) for value in state["returns"]]
+        self._lengths = [int(value) for value in state["lengths"]]
+        restarted = {}
+        for i, (env, own, seed) in enumerate(zip(self.envs, state["own"], seeds, strict=True)):
+            reason = own.get("cannot") or _restore(env, own["state"])
+            if reason:
+                restarted[i] = reason
+                self._write(self._obs, i, env.reset(seed=int(seed))[0])
+                self._returns[i], self._lengths[i] = 0.0, 0
+        return restarted
+
+    def unrestorable(self) -> str | None:
+        """Say why an interrupted episode could not be taken up again; None if it could."""
+        return _own_state(self.envs[0]).get("cannot")
 
     def _write(self, out: NDArray[Any], i: int, observation: Any) -> None:
         out[i] = observation - self._obs_start if self._obs_start else observation
+
+
+def _own_state(env: gym.Env[Any, Any]) -> dict[str, Any]:
+    try:
+        return {"state": get_state(env)}
+    except CannotRestore as error:
+        return {"cannot": str(error)}
+
+
+def _restore(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> str | None:
+    """Set an environment's state; says why if that cannot be done."""
+    try:
+        set_state(env, state)
+    except CannotRestore as error:
+        return str(error)
+    return None

@@ -1,0 +1,114 @@
+"""``bdqn inspect``: what a checkpoint holds, and whether it is sound. Nothing in it is executed, no torch."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from bdqn import generation
+from bdqn.cli.common import print_rows
+from bdqn.cli.options import Parser
+from bdqn.generation import CheckpointError, Manifest
+from bdqn.settings import SettingError
+
+
+def run(argv: list[str]) -> int:
+    """Describe and verify; returns 1 if anything is damaged."""
+    parser = Parser(prog="bdqn inspect", description="Show what a checkpoint holds, and verify every byte of it.")
+    parser.add_argument("path", metavar="PATH", help="a run, its checkpoints, one of them, or a saved agent")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor with its kind and shape")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse(argv)
+    reports = [examine(folder) for folder in _folders(Path(args.path))]
+    if args.json:
+        print(json.dumps(reports, indent=1))
+    else:
+        for report in reports:
+            _print(report, tensors=args.tensors)
+    return 0 if all(not report["problems"] for report in reports) else 1
+
+
+def examine(folder: Path) -> dict[str, Any]:
+    """Everything there is to say about one checkpoint, problems included."""
+    report: dict[str, Any] = {"path": str(folder), "problems": []}
+    try:
+        manifest = generation.read(folder)
+    except CheckpointError as error:
+        report["problems"].append(str(error))
+        return report
+    report |= {"step": manifest.step, "score": manifest.score, **manifest.about, "files": {}, "tensors": {}}
+    for entry in manifest.members:
+        report["files"][entry.name] = entry.size
+        try:
+            data = generation.read_member(folder, entry)
+            if entry.name.endswith(".safetensors"):
+                report["tensors"][entry.name] = tensor_header(data)
+        except (CheckpointError, ValueError) as error:
+            report["problems"].append(str(error))
+    report["replay"] = _replay(folder, manifest, report["problems"])
+    return report
+
+
+def tensor_header(data: bytes) -> dict[str, str]:
+    """Kind and shape of every tensor, from a safetensors file's header alone."""
+    (length,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (0,)
+    if not 0 < length <= len(data) - 8:
+        raise ValueError("A safetensors file declares a header that is longer than itself.")
+    header = json.loads(data[8 : 8 + length])
+    return {name: f"{entry['dtype']} {entry['shape']}" for name, entry in header.items() if name != "__metadata__"}
+
+
+def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
+    """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
+    segments = folder.parent / "replay"
+    gone = 0
+    for segment in manifest.segments:
+        if not (segments / segment.name).exists():
+            gone += 1
+            continue
+        try:
+            generation.read_member(segments, segment)
+        except CheckpointError as error:
+            problems.append(str(error))
+    frames, size = (sum(getattr(s, name) for s in manifest.segments) for name in ("frames", "size"))
+    if gone and folder == max(folder.parent.glob("gen-*")):
+        problems.append(f"{gone} of {len(manifest.segments)} replay segments are missing in {segments}.")
+    return {"segments": len(manifest.segments), "frames": frames, "bytes": size, "gone": gone}
+
+
+def _folders(path: Path) -> list[Path]:
+    """The checkpoints that a path means."""
+    if generation.is_generation(path):
+        return [path]
+    for folder in (path / "checkpoints", path):
+        found = sorted(p for p in folder.glob("gen-*") if p.is_dir())
+        if found:
+            return found
+    raise SettingError(f"{path} {'holds no checkpoint' if path.exists() else 'does not exist'}.")
+
+
+def _print(report: dict[str, Any], *, tensors: bool) -> None:
+    print(report["path"])
+    if "step" in report:
+        replay = report["replay"]
+        gone = f", {replay['gone']} no longer kept" if replay["gone"] else ""
+        size = f"{replay['bytes'] / 1e6:,.1f} MB"
+        rows = {
+            "decisions": f"{report['step']:,}",
+            "agent": f"{report['agent']} (preset {report['preset']}, seed {report['seed']})",
+            "environment": f"{report['num_envs']} x {report['env']} {report['env_kwargs'] or ''}",
+            "score": "-" if report["score"] is None else f"{report['score']:.2f}",
+            "made with": ", ".join(f"{name} {v}" for name, v in report["versions"].items() if v)
+            + f", {report['threads']} threads",
+            "replay": f"{replay['segments']} segments, {replay['frames']:,} frames, {size}{gone}",
+            **{f"file {name}": f"{size:,} bytes" for name, size in report["files"].items()},
+        }
+        if tensors:
+            rows |= {f"{file}:{name}": kind for file, held in report["tensors"].items() for name, kind in held.items()}
+        print_rows(rows)
+    for problem in report["problems"]:
+        print(f"  DAMAGED: {problem}")
+    if not report["problems"]:
+        print("  sound: every file has the size and SHA-256 that the manifest says")

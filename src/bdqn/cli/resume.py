@@ -1,0 +1,127 @@
+"""``bdqn resume``: go on with a run that was interrupted or killed, or train a finished one for longer."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bdqn.cli.common import correctable, prepare_torch
+from bdqn.cli.options import Parser, add_settings, given
+from bdqn.schedule import Schedule
+from bdqn.settings import SettingError, build, setting, settings_of
+
+if TYPE_CHECKING:
+    from bdqn.checkpoint import Checkpoints, Restored
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may differ from the run so far."""
+
+    steps: int | None = setting(None, "decisions in all; unset: as many as the run was meant for", minimum=1)
+    env: str | None = setting(None, "the run's environment again, where its name imports a module (module:Name-v0)")
+    device: str | None = setting(None, "where the network computes; unset: as before (exact only then)")
+    threads: int | None = setting(None, "torch's threads; unset: as before (exact only then)", minimum=1)
+
+
+def run(argv: list[str]) -> int:
+    """Restore, train on, and say what came of it."""
+    parser = Parser(
+        prog="bdqn resume",
+        description="Go on with a run: exactly as if it had not been interrupted, on the same machine and versions.",
+    )
+    parser.add_argument("run", metavar="RUN", help="the run's directory")
+    known = settings_of(Options)
+    add_settings(parser, known)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
+    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
+    args = parser.parse(argv)
+    options = build(Options, given(args, known))
+    folder = Path(args.run)
+    config = read_config(folder)
+    schedule = build(Schedule, config["schedule"])
+    prepare_torch(options.device or config["device"], config["family"], options.threads or config["threads"])
+
+    from bdqn.checkpoint import Checkpoints
+    from bdqn.cli.running import announce, train_recorded
+    from bdqn.directory import locked
+    from bdqn.record import RunRecord
+
+    with locked(folder, new=False):
+        checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
+        restored = _restore(checkpoints, config, options)
+        learner, steps = restored.learner, options.steps or config["steps"]
+        if learner.num_timesteps >= steps:
+            print(f"{folder} has taken all of its {steps:,} decisions; for more: --steps N.")
+            return 0
+        if not args.quiet:
+            announce(learner, steps, schedule, folder)
+        notes = _notes(restored)
+        for note in notes["lost"]:
+            print(f"bdqn: {note}", file=sys.stderr)
+        record = RunRecord(
+            folder,
+            learner,
+            steps,
+            schedule,
+            command=shlex.join(["bdqn", "resume", *argv]),
+            tensorboard=args.tensorboard,
+            state=restored.run,
+            resumed=notes,
+        )
+        return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A run's configuration."""
+    path = folder / "config.toml"
+    if not path.is_file():
+        problem = "holds no run (no config.toml)" if folder.exists() else "does not exist"
+        raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
+    try:
+        config = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read: {error}") from error
+    missing = {"agent", "env", "family", "preset", "seed", "num_envs", "steps", "schedule", "settings"} - config.keys()
+    if missing:
+        raise SettingError(f"{path} lacks {', '.join(sorted(missing))}: it was not written by this version of bdqn.")
+    return config
+
+
+def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options) -> Restored:
+    """The run as its newest sound checkpoint has it; from its beginning if it was killed before the first."""
+    from bdqn.checkpoint import Restored, trusted
+    from bdqn.configure import configure, known_settings
+    from bdqn.learner import Learner
+
+    device = options.device or config["device"]
+    with correctable():
+        if checkpoints.generations():
+            return checkpoints.load(options.env, device=device)
+        # TOML has no value for "unset": what is missing is that.
+        known = known_settings(config["agent"], config["family"])
+        values = {name: config["settings"].get(name) for name in known}
+        preset = config["preset"].removesuffix(f"-{config['family']}")
+        learner = Learner(
+            configure(config["agent"], config["family"], preset, values),
+            options.env or trusted(config["env"], "config.toml"),
+            seed=config["seed"],
+            num_envs=config["num_envs"],
+            device=device,
+            env_kwargs=config.get("env_kwargs"),
+        )
+    return Restored(learner, {})
+
+
+def _notes(restored: Restored) -> dict[str, Any]:
+    """What is recorded of this resumption."""
+    lost = [f"A damaged checkpoint was passed over: {problem}" for problem in restored.damaged]
+    lost += [f"Environment {i} begins a new episode: {reason}." for i, reason in restored.restarted.items()]
+    if not restored.replay:
+        lost.append("The replay memory was not saved: learning pauses until a new one has learning_starts transitions.")
+    lost += [f"Not exactly as before: {change}." for change in restored.changed]
+    return {"step": restored.learner.num_timesteps, "lost": lost}

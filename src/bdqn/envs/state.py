@@ -1,0 +1,136 @@
+"""The exact state of an environment, mid-episode: what a resumed run needs to go on as if nothing had happened.
+
+An environment or wrapper of your own takes part by offering two methods, `Restorable`. Gymnasium's classic control,
+toy text and common wrappers are known here; whatever is not is named, and starts a new episode when resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs import classic_control, toy_text
+from gymnasium.wrappers import common, transform_action, transform_observation, transform_reward
+
+from bdqn.tree import to_files
+
+State = dict[str, Any]
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """What an environment, or a wrapper, offers so that its episodes survive an interruption.
+
+    A state is a dictionary of NumPy arrays and what JSON can say, nested as you like. It says what is kept in this
+    layer alone: wrapped environments speak for themselves, and ``np_random`` is kept without being asked.
+    """
+
+    def get_env_state(self) -> Mapping[str, Any]:
+        """Everything in which this layer differs from a new one that has just been reset."""
+
+    def set_env_state(self, state: Mapping[str, Any]) -> None:
+        """Become what `get_env_state` described, in a new process."""
+
+
+class CannotRestore(TypeError):
+    """Some layer of an environment does not say what its state is; the message names it."""
+
+
+# What changes in an episode, by class. A subclass may hold more, so only these very classes are known.
+ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    classic_control.CartPoleEnv: ("state", "steps_beyond_terminated"),
+    classic_control.MountainCarEnv: ("state",),
+    classic_control.AcrobotEnv: ("state",),
+    toy_text.FrozenLakeEnv: ("s", "lastaction"),
+    toy_text.CliffWalkingEnv: ("s", "lastaction"),
+    toy_text.TaxiEnv: ("s", "lastaction", "fickle_step"),
+    common.TimeLimit: ("_elapsed_steps",),
+    common.OrderEnforcing: ("_has_reset",),
+    common.Autoreset: ("autoreset",),
+    common.RecordEpisodeStatistics: ("episode_count", "episode_returns", "episode_lengths"),
+    **dict.fromkeys(
+        (
+            transform_action.TransformAction,
+            transform_observation.TransformObservation,
+            transform_observation.FlattenObservation,
+            transform_observation.GrayscaleObservation,
+            transform_observation.ResizeObservation,
+            transform_observation.ReshapeObservation,
+            transform_observation.RescaleObservation,
+            transform_observation.DtypeObservation,
+            transform_reward.TransformReward,
+            transform_reward.ClipReward,
+        ),
+        (),
+    ),
+}
+
+
+def get_state(env: gym.Env[Any, Any]) -> State:
+    """The state of an environment and of all its wrappers."""
+    layers = []
+    for layer in _layers(env):
+        if isinstance(layer, Restorable):
+            state = _checked(layer, layer.get_env_state())
+        elif type(layer) in ATTRIBUTES:
+            state = {name: getattr(layer, name) for name in ATTRIBUTES[type(layer)] if hasattr(layer, name)}
+        else:
+            raise CannotRestore(f"{_name(layer)} offers no get_env_state() and set_env_state()")
+        layers.append({"class": _name(layer), "state": state})
+    return {"layers": layers, "np_random": generator_state(env.unwrapped.np_random)}
+
+
+def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
+    """Take back what `get_state` gave, in an environment that was made alike and has been reset."""
+    layers, names = list(_layers(env)), [saved["class"] for saved in state["layers"]]
+    if names != [_name(layer) for layer in layers]:
+        raise CannotRestore(f"it was {' around '.join(names)}, but now is {' around '.join(map(_name, layers))}")
+    for layer, saved in zip(layers, state["layers"], strict=True):
+        if isinstance(layer, Restorable):
+            layer.set_env_state(saved["state"])
+        else:
+            for name in ATTRIBUTES[type(layer)]:
+                if name in saved["state"]:
+                    setattr(layer, name, saved["state"][name])
+    set_generator_state(env.unwrapped.np_random, state["np_random"])
+
+
+def generator_state(rng: np.random.Generator | np.random.RandomState) -> State:
+    """All that a generator's next numbers depend on."""
+    if isinstance(rng, np.random.RandomState):
+        return dict(rng.get_state(legacy=False))
+    return dict(rng.bit_generator.state)
+
+
+def set_generator_state(rng: np.random.Generator | np.random.RandomState, state: Mapping[str, Any]) -> None:
+    """Take back what `generator_state` gave."""
+    # NumPy does not look at this number before it uses it as an index.
+    if "pos" in state.get("state", {}) and not 0 <= int(state["state"]["pos"]) <= 624:
+        raise ValueError("this is no state of a Mersenne twister.")
+    if isinstance(rng, np.random.RandomState):
+        rng.set_state(dict(state))
+    else:
+        rng.bit_generator.state = dict(state)
+
+
+def _checked(layer: gym.Env[Any, Any], state: Any) -> State:
+    """A state as its author gave it, unless it could not be written to a file."""
+    try:
+        to_files(state)
+    except (TypeError, ValueError) as error:
+        raise CannotRestore(f"get_env_state() of {_name(layer)} gave what cannot be saved: {error}") from error
+    return dict(state)
+
+
+def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """The environment itself last."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
+
+
+def _name(layer: gym.Env[Any, Any]) -> str:
+    return f"{type(layer).__module__}.{type(layer).__qualname__}"

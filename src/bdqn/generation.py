@@ -1,0 +1,171 @@
+"""One checkpoint on disk, a *generation*: a directory whose manifest vouches for every byte. No torch.
+
+``manifest.json`` says what made it and gives the size and SHA-256 of every file that belongs to it, in the directory
+or among the replay segments that generations share; ``manifest.sha256`` vouches for the manifest itself, in the
+format of ``sha256sum``. Nothing is believed before it is checked, and nothing is ever executed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bdqn import durable, tree
+
+FORMAT = 2
+MANIFEST, SEAL = "manifest.json", "manifest.sha256"
+LARGEST_MANIFEST = 16 << 20  # bytes; a hostile file is not read to its end to find that out
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is damaged, foreign or incomplete; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file and what it must be."""
+
+    name: str
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, name: str, data: bytes) -> Entry:
+        return cls(name, len(data), sha256(data).hexdigest())
+
+
+@dataclass(frozen=True)
+class Segment(Entry):
+    """Frames ``start`` to ``start + frames`` of one environment's replay."""
+
+    env: int
+    start: int
+    frames: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a generation says about itself."""
+
+    step: int
+    about: Mapping[str, Any]  # agent, environment, settings, versions: what is needed to build it again
+    members: tuple[Entry, ...]
+    segments: tuple[Segment, ...] = ()
+    score: float | None = None
+
+    def member(self, name: str) -> Entry:
+        for entry in self.members:
+            if entry.name == name:
+                return entry
+        raise CheckpointError(f"there is no {name} in this checkpoint.")
+
+    def has(self, name: str) -> bool:
+        return any(entry.name == name for entry in self.members)
+
+
+def write(
+    folder: Path,
+    step: int,
+    about: Mapping[str, Any],
+    members: Mapping[str, bytes],
+    segments: Sequence[Segment] = (),
+    score: float | None = None,
+) -> Manifest:
+    """Write a generation; it appears under its name only when all of it is on the disk, the manifest last."""
+    manifest = Manifest(
+        step, about, tuple(Entry.of(name, data) for name, data in members.items()), tuple(segments), score
+    )
+    text = tree.to_json({"format": FORMAT, "bdqn": version("bdqn"), **asdict(manifest)})
+    seal = f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode()
+    durable.write_directory(folder, {**members, MANIFEST: text, SEAL: seal})
+    return manifest
+
+
+def read(folder: Path) -> Manifest:
+    """A generation's manifest, its seal and every field of it checked."""
+    text = _read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
+    seal = _read_at_most(folder / SEAL, 1024)
+    if seal != f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode():
+        raise CheckpointError(f"{folder / MANIFEST} is damaged: {SEAL} does not fit it.")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder / MANIFEST} is no JSON: {error}") from error
+    return _parse(folder, content)
+
+
+def read_member(folder: Path, entry: Entry) -> bytes:
+    """A file's content, which is exactly what its entry says. Its size is compared before it is read."""
+    data = _read_at_most(folder / entry.name, entry.size)
+    if len(data) != entry.size or sha256(data).hexdigest() != entry.sha256:
+        raise CheckpointError(
+            f"{folder / entry.name} is damaged, or belongs to another generation: its SHA-256 is not the manifest's."
+        )
+    return data
+
+
+def is_generation(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def _read_at_most(path: Path, limit: int) -> bytes:
+    """A regular file (no link, no device) of at most ``limit`` bytes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise CheckpointError(f"{path} is no regular file.")
+        if status.st_size > limit:
+            raise CheckpointError(f"{path} has {status.st_size:,} bytes where {limit:,} are expected at most.")
+        return file.read(limit)
+
+
+def _parse(folder: Path, content: Any) -> Manifest:
+    """A manifest from JSON, or an error that names the field."""
+    where = folder / MANIFEST
+    if not isinstance(content, dict) or "format" not in content:
+        raise CheckpointError(f"{where} is no checkpoint of bdqn.")
+    if content["format"] != FORMAT:
+        raise CheckpointError(
+            f"{where} is written in format {content['format']!r} by bdqn {content.get('bdqn')}; this is bdqn "
+            f"{version('bdqn')}, which reads format {FORMAT}."
+        )
+    try:
+        members = tuple(_entry(Entry, item) for item in content["members"])
+        segments = tuple(_entry(Segment, item) for item in content["segments"])
+        step, about, score = content["step"], content["about"], content["score"]
+        if not _is_count(step) or not isinstance(about, dict) or not (score is None or isinstance(score, int | float)):
+            raise TypeError("step, about or score is of the wrong type")
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{where} does not describe a checkpoint: {error}.") from error
+    return Manifest(step, about, members, segments, score)
+
+
+E = TypeVar("E", bound=Entry)
+
+
+def _entry(cls: type[E], item: Any) -> E:
+    entry = cls(**item)
+    numbers = [value for name, value in item.items() if name not in ("name", "sha256")]
+    if not (isinstance(entry.name, str) and _NAME.fullmatch(entry.name)):
+        raise TypeError(f"{entry.name!r} is no file name")
+    if not (isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256) and all(map(_is_count, numbers))):
+        raise TypeError(f"the entry of {entry.name} is malformed")
+    return entry
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

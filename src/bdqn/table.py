@@ -1,0 +1,66 @@
+"""CSV files that grow by whole rows, survive a full disk, and can be cut back to an earlier row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bdqn.settings import SettingError
+
+
+class Table:
+    """A CSV file that grows by whole rows. Floats are written exactly, None as an empty cell."""
+
+    def __init__(self, path: Path, columns: Sequence[str], heading: str = "", rows: int = 0) -> None:
+        """Begin a table, or go on after the first ``rows`` rows of one and take back the rest."""
+        self.path, self.rows = path, rows
+        self._columns = columns
+        self._pending = io.StringIO(newline="")
+        self._writer = csv.writer(self._pending, lineterminator="\n")
+        self._unwritten = b""
+        end = _end_of_line(path, rows + 1 + heading.count("\n")) if rows else 0
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        os.ftruncate(self._file, end)
+        os.lseek(self._file, 0, os.SEEK_END)
+        if not rows:
+            self._pending.write(heading)
+            self._writer.writerow(columns)
+            self.flush()
+
+    def add(self, *cells: Any) -> None:
+        if len(cells) != len(self._columns):
+            raise ValueError(f"{self.path} has {len(self._columns)} columns, not {len(cells)}.")
+        self._writer.writerow(cells)
+        self.rows += 1
+
+    def flush(self) -> None:
+        """Write the rows since; what a full disk refuses is kept for the next time."""
+        self._unwritten += self._pending.getvalue().encode()
+        self._pending.seek(0)
+        self._pending.truncate()
+        while self._unwritten:
+            self._unwritten = self._unwritten[os.write(self._file, self._unwritten) :]
+
+    def sync(self) -> None:
+        """Write, and make it survive a power cut."""
+        self.flush()
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            os.close(self._file)
+
+
+def _end_of_line(path: Path, count: int) -> int:
+    """Where the first ``count`` lines of a file end."""
+    with path.open("rb") as file:
+        for _ in range(count):
+            if not file.readline().endswith(b"\n"):
+                raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows have been removed.")
+        return file.tell()

@@ -1,0 +1,79 @@
+"""States as nested dictionaries, and how they become files: arrays apart from everything else.
+
+A state holds NumPy arrays, torch tensors and what JSON can say, in dictionaries and lists. On disk its arrays are a
+safetensors file, and its JSON has a place-holder where each array stood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+_PLACE = "$array"
+
+
+def to_files(state: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """A state as JSON and safetensors. The same state always gives the same bytes."""
+    arrays: dict[str, NDArray[Any]] = {}
+    values = _take_arrays(state, "", arrays)
+    return to_json(values), save(arrays)
+
+
+def from_files(text: bytes, tensors: bytes) -> Any:
+    """The state that ``to_files`` was given; its arrays are NumPy's, and own their memory."""
+    arrays = read_arrays(tensors)
+    return _put_arrays(json.loads(text), arrays)
+
+
+def to_json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, default=_plain) + "\n").encode()
+
+
+def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """Named arrays of a safetensors file, in memory of their own."""
+    try:
+        return {name: array.copy() for name, array in load(data).items()}
+    except (SafetensorError, KeyError, TypeError) as error:  # KeyError: a kind of number that NumPy lacks
+        raise ValueError(f"this is no safetensors file that can be read here: {error}") from error
+
+
+def _take_arrays(node: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    if isinstance(node, Mapping):
+        return {
+            str(key): _take_arrays(item, f"{path}/{key}" if path else str(key), arrays) for key, item in node.items()
+        }
+    if isinstance(node, list | tuple):
+        return [_take_arrays(item, f"{path}/{i}", arrays) for i, item in enumerate(node)]
+    if hasattr(node, "detach"):  # a torch tensor
+        node = node.detach().cpu().numpy()
+    if isinstance(node, np.ndarray):
+        if path in arrays:
+            raise ValueError(f"Two arrays of a state are called {path}.")
+        arrays[path] = np.ascontiguousarray(node).reshape(node.shape)
+        return {_PLACE: path}
+    return node
+
+
+def _put_arrays(node: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    if isinstance(node, dict):
+        if node.keys() == {_PLACE}:
+            if node[_PLACE] not in arrays:
+                raise ValueError(f"the array {node[_PLACE]!r} is missing.")
+            return arrays[node[_PLACE]]
+        return {key: _put_arrays(item, arrays) for key, item in node.items()}
+    if isinstance(node, list):
+        return [_put_arrays(item, arrays) for item in node]
+    return node
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as JSON's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a state cannot hold {value!r} of type {type(value).__name__}.")
