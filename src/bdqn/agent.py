@@ -23,11 +23,11 @@ from torch import Tensor, nn
 
 from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
-from bdqn.finite import check_draw, check_loss, check_network, check_step
+from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
 from bdqn.heads import BayesianHead, Index, TrainingIndices
 from bdqn.networks import ObservationSpec
-from bdqn.optim import make_optimizer
-from bdqn.posterior import Fixed, Moments, Posterior
+from bdqn.optim import averages, make_optimizer
+from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
 from bdqn.qnetwork import make_network
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
@@ -52,11 +52,12 @@ class QAgent:
         num_envs: int = 1,
         device: str = "cpu",
         network: nn.Module | None = None,
+        saved: Mapping[str, Any] | None = None,
     ) -> None:
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)
-        self.online = make_network(spec, num_actions, choices.head, training, seed, network).to(self.device)
+        self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.parameters(), training)
         self.replay = Replay(training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack)
@@ -79,6 +80,7 @@ class QAgent:
 
     def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
         """These environments (all of them) stand at the first observation of an episode."""
+        check_start(obs, self.steps)
         self.replay.start(obs, envs)
         self._redraw_at_episode_starts(np.arange(self.num_envs) if envs is None else envs)
 
@@ -168,9 +170,12 @@ class QAgent:
         return reward + discount * bootstrap(select, evaluate)
 
     def check_finite(self) -> None:
-        """Refuse any weight, or any part of the belief, that is not finite."""
+        """Refuse any weight, any part of the belief and any of the optimizer's averages that is not finite."""
         check_network("online", self.online, self.steps)
         check_network("target", self.target, self.steps)
+        check_optimizer(self.online, self.optimizer, self.steps)
+        for draw in (self.training_index, self.acting_index):
+            check_draw(draw, self.steps)
 
     def sync(self) -> None:
         """theta^target <- theta."""
@@ -179,8 +184,11 @@ class QAgent:
 
     def refit(self, refit: Refit) -> None:
         """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten."""
-        with torch.no_grad(), self._numpy_threads():
-            self._fit_posterior(refit)
+        try:
+            with torch.no_grad(), self._numpy_threads():
+                self._fit_posterior(refit)
+        except PosteriorError as error:
+            raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
 
     def _fit_posterior(self, refit: Refit) -> None:
         head, target_head = self.online.head, self.target.head
@@ -301,31 +309,32 @@ class QAgent:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave, or what was read from a file; what does not fit is a ValueError."""
+        _require_like("agent", state, {**self.state(), "optimizer": {}, "metrics": {}})
         self.online.load_state_dict(_own_tensors(state["online"]))
         self.target.load_state_dict(_own_tensors(state["target"]))
         moments = {int(i): _own_tensors(entry) for i, entry in state["optimizer"].items()}
-        for parameter, entry in zip(self.online.parameters(), moments.values(), strict=False):
-            for name, tensor in entry.items():
-                _require_shape(f"The optimizer's {name}", tensor, (), tuple(parameter.shape))
+        parameters = list(self.online.parameters())
+        for i, entry in moments.items():  # a frozen parameter has none
+            counter = parameters[i].new_zeros(())
+            _require_like(
+                f"optimizer/{i}",
+                entry,
+                {name: counter if name == "step" else parameters[i] for name in averages(self.optimizer)},
+            )
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         head = self.online.head
         if isinstance(head, BayesianHead):
-            belief = {name: np.array(value) for name, value in state["posterior"].items()}
-            for name, own in head.posterior.state().items():
-                _require_shape(f"The posterior's {name}", belief[name], own.shape)
-            head.posterior = Posterior.from_state(belief)
+            head.posterior = Posterior.from_state({n: np.array(value) for n, value in state["posterior"].items()})
             head.fitted = bool(state["fitted"])
         indices = {name: index.to(self.device) for name, index in _own_tensors(state["indices"]).items()}
         self.training_index, self.acting_index = indices.get("training"), indices.get("acting")
-        if self.training_index is not None and head.mean_index is not None:
-            shape = tuple(head.mean_index.shape)
-            _require_shape("The training draw", self.training_index, shape)
-            if self.acting_index is not None:
-                _require_shape("The acting draw", self.acting_index, (self.num_envs, *shape))
         self._in_sync = bool(state["in_sync"])
         self.steps, self._env_steps, self.updates = (int(state[name]) for name in ("steps", "env_steps", "updates"))
         self.reward_unit = float(state["reward_unit"])
-        self.metrics = dict(state["metrics"])
+        known = self.metric_names
+        self.metrics = {name: float(value) for name, value in state["metrics"].items() if name in known}
+        if not 0 <= self.reward_unit < np.inf:
+            raise ValueError(f"reward_unit is {self.reward_unit}.")
         vars(self._spread_watch).update({name: state["spread_watch"][name] for name in vars(self._spread_watch)})
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]
@@ -347,6 +356,16 @@ def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
     }
 
 
-def _require_shape(name: str, value: Tensor | NDArray[Any], *shapes: tuple[int, ...]) -> None:
-    if tuple(value.shape) not in shapes:
-        raise ValueError(f"{name} has shape {tuple(value.shape)}, but this agent needs {shapes[-1]}.")
+def _require_like(name: str, value: Any, own: Any) -> None:
+    """Refuse what has other names, kinds or shapes than the agent's own; where that is empty, it may have any."""
+    if isinstance(own, Mapping):
+        if own and value.keys() != own.keys():
+            raise ValueError(f"{name} holds {sorted(value)}, but this agent needs {sorted(own)}.")
+        for key, item in own.items():
+            _require_like(f"{name}/{key}", value[key], item)
+    elif hasattr(own, "shape"):
+        kind, needed = (f"{str(array.dtype).removeprefix('torch.')} {tuple(array.shape)}" for array in (value, own))
+        if kind != needed:
+            raise ValueError(f"{name} is {kind}, but this agent needs {needed}.")
+    elif type(value) is not type(own):
+        raise ValueError(f"{name} is {value!r:.80}, but this agent needs a {type(own).__name__}.")

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import torch
 
 from bdqn import durable, generation, tree
-from bdqn.configure import configure
+from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.provenance import versions
-from bdqn.segments import ReplayFiles, restore
+from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
@@ -47,9 +48,13 @@ def save(learner: Learner, path: str | Path) -> None:
     new = folder.with_name(f"{durable.TEMPORARY}new-{folder.name}")
     durable.discard(new)
     generation.write(new, learner.num_timesteps, about(learner), _agent_files(learner))
-    durable.discard(folder)
+    old = folder.with_name(f"{durable.TEMPORARY}old-{folder.name}")
+    durable.discard(old)
+    if folder.exists():
+        folder.rename(old)  # until the next line both are whole, and neither stands under the name
     new.rename(folder)
     durable.flush_directory(folder.parent)
+    durable.discard(old)
 
 
 def load(
@@ -74,20 +79,23 @@ def load(
     return learner
 
 
-def find_agent(path: Path) -> Path:
-    """The directory of a saved agent: ``path`` itself, or the newest sound generation of a run."""
+def find_agent(path: Path, *, best: bool = False) -> Path:
+    """The directory of a saved agent: ``path`` itself, or the newest (the ``best``) sound generation of a run."""
     if generation.is_generation(path):
         return path
-    problems = []
-    for folder in (path, path / "checkpoints"):
-        for newest in reversed(_generations(folder)):
-            try:
-                manifest = generation.read(newest)
-                for name in AGENT:
-                    generation.read_member(newest, manifest.member(name))
-                return newest
-            except CheckpointError as error:
-                problems.append(str(error))
+    sound, problems = [], []
+    for folder in (*_generations(path), *_generations(path / "checkpoints")):
+        try:
+            manifest = generation.read(folder)
+            for name in AGENT:
+                generation.read_member(folder, manifest.member(name))
+            sound.append(
+                (float("-inf") if manifest.score is None or not best else manifest.score, manifest.step, folder)
+            )
+        except CheckpointError as error:
+            problems.append(str(error))
+    if sound:
+        return max(sound)[-1]
     if problems:
         raise CheckpointError(f"No checkpoint of {path} is sound. " + " ".join(problems))
     problem = "holds neither a saved agent nor a run with a checkpoint" if path.exists() else "does not exist"
@@ -125,8 +133,9 @@ class Checkpoints:
     def keep_up(self, learner: Learner) -> None:
         """Write what the replay memory has completed; called now and then, it leaves little for ``save`` to do."""
         files = self._files(learner)
-        if files is not None:
-            files.seal()
+        if files is not None and files.seal():
+            with suppress(OSError):
+                self._clear()  # what the memory has moved past since the last checkpoint would pile up
 
     def save(self, learner: Learner, run: Mapping[str, Any] | None = None, score: float | None = None) -> Path:
         """Write a checkpoint after the current decision; nothing counts as saved before all of it is on the disk.
@@ -137,6 +146,8 @@ class Checkpoints:
         files = self._files(learner)
         folder = self.folder / f"gen-{learner.num_timesteps:012d}"
         if folder.exists():  # this very state, then: what comes after it follows from it
+            with suppress(OSError):  # a crash may have come before that
+                self._clear()
             return folder
         members = _agent_files(learner)
         members |= dict(zip(ENVIRONMENTS, tree.to_files(learner.environment_state()), strict=True))
@@ -146,7 +157,6 @@ class Checkpoints:
             files.seal()
             members[REPLAY_TAIL] = files.tail()
             segments = files.needed()
-        self.folder.mkdir(parents=True, exist_ok=True)
         generation.write(folder, learner.num_timesteps, about(learner), members, segments, score)
         with suppress(OSError):  # the new one is safe; what is superfluous can go next time
             self._clear()
@@ -165,7 +175,8 @@ class Checkpoints:
                 damaged.append(str(error))
                 continue
             for bad in generations[len(generations) - len(damaged) :]:
-                bad.rename(bad.with_name(f"damaged-{bad.name}"))
+                durable.discard(aside := bad.with_name(f"damaged-{bad.name}"))  # one that went bad before
+                bad.rename(aside)
             self._learner = restored.learner
             return replace(restored, damaged=tuple(damaged))
         raise CheckpointError(
@@ -177,8 +188,11 @@ class Checkpoints:
     def _load(self, folder: Path, env: Source | None, device: str, network: torch.nn.Module | None) -> Restored:
         manifest = generation.read(folder)
         agent, surroundings = _read_state(folder, manifest, AGENT), _read_state(folder, manifest, ENVIRONMENTS)
-        run = json.loads(generation.read_member(folder, manifest.member(RUN)))
-        has_replay = manifest.has(REPLAY_TAIL)
+        with _as_checkpoint_error(folder):
+            run = dict(json.loads(generation.read_member(folder, manifest.member(RUN))))
+            if folder.name != f"gen-{manifest.step:012d}" or len(surroundings["obs"]) != manifest.about["num_envs"]:
+                raise CheckpointError(f"{folder} is not what its manifest says it is.")
+        has_replay = manifest.has(REPLAY_TAIL) or bool(manifest.segments)
         tail = generation.read_member(folder, manifest.member(REPLAY_TAIL)) if has_replay else b""
         learner = _build(folder, manifest, agent, env, device, network, {})
         with _closing_on_error(learner), _as_checkpoint_error(folder):
@@ -186,10 +200,11 @@ class Checkpoints:
             if has_replay:
                 restore(learner.agent.replay, self.folder / SEGMENTS, manifest.segments, tail)
             restarted = learner.load_environment_state(surroundings, replay_is_new=not has_replay)
+            changed = _changes(manifest.about, about(learner))
         if has_replay and self._save_replay:
             segments = self.folder / SEGMENTS
             self._replay_files = ReplayFiles(segments, learner.agent.replay, manifest.segments)
-        return Restored(learner, run, restarted, has_replay, changed=_changes(manifest.about, about(learner)))
+        return Restored(learner, run, restarted, has_replay, changed=changed)
 
     def _files(self, learner: Learner) -> ReplayFiles | None:
         """The replay memory's durable copy; one directory belongs to one training."""
@@ -216,8 +231,10 @@ class Checkpoints:
         for folder in manifests.keys() - kept:
             durable.discard(folder)
         needed = {segment.name for folder in recent for segment in manifests[folder].segments}
+        if self._replay_files is not None:
+            needed |= {segment.name for segment in self._replay_files.needed()}
         for path in (self.folder / SEGMENTS).glob("*.safetensors"):
-            if path.name not in needed:
+            if path.name not in needed and SEGMENT_NAME.fullmatch(path.name):  # should this link elsewhere
                 path.unlink()
 
 
@@ -273,23 +290,28 @@ def _build(
             about["preset"].removesuffix(f"-{about['family']}"),
             {**about["settings"], **settings},
         )
-        if not about["own_network"]:
-            _check_size(configuration.training.features, configuration.training.mlp_layers, state["online"])
-        source, kwargs, seed, num_envs = about["env"], dict(about["env_kwargs"]), int(about["seed"]), about["num_envs"]
+        _check_size(configuration, manifest, state)
+        source, kwargs = about["env"], about["env_kwargs"]
     if env is None and source is None:
         raise SettingError(f"{folder} was not trained on a registered environment: give it again (env=...).")
     if about["own_network"] and network is None:
         raise SettingError(f"{folder} was trained with a network of your own: give it again (network=...).")
     chosen = trusted(source, folder) if env is None else env
-    return Learner(
-        configuration,
-        chosen,
-        seed=seed,
-        num_envs=num_envs,
-        device=device,
-        network=network,
-        env_kwargs=kwargs if isinstance(chosen, str) else None,
-    )
+    try:
+        return Learner(
+            configuration,
+            chosen,
+            seed=about["seed"],
+            num_envs=about["num_envs"],
+            device=device,
+            network=network,
+            env_kwargs=kwargs if isinstance(chosen, str) else None,
+            saved=state["online"],
+        )
+    except SettingError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, gym.error.Error) as error:
+        raise SettingError(f"{folder} cannot be made again: {type(error).__name__}: {error}") from error
 
 
 def trusted(env_id: str, where: str | Path) -> str:
@@ -311,10 +333,20 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]
     )
 
 
-def _check_size(features: int, layers: int, weights: Mapping[str, Any]) -> None:
-    """A manifest that declares a network larger than the file beside it is refused before memory is taken."""
-    if layers > len(weights) or not any(features in array.shape for array in weights.values()):
-        raise ValueError(f"it declares {layers} layers of {features:,} features, but holds no such weights.")
+def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping[str, Any]) -> None:
+    """A manifest that declares more than the files beside it hold is refused before memory is taken."""
+    counts = {name: state[name] for name in ("steps", "env_steps", "updates")}
+    num_envs = manifest.about["num_envs"]
+    if not all(map(generation.is_count, counts.values())) or not (
+        manifest.step == counts["steps"] == counts["env_steps"] * num_envs
+    ):
+        raise ValueError(f"{counts} do not belong to {manifest.step} decisions in {num_envs} environments.")
+    if manifest.about["own_network"]:
+        return
+    layers, features = configuration.training.mlp_layers, configuration.training.features
+    refits = recipe_named(configuration.agent).choices(configuration.agent_settings).refit is not None
+    if layers > len(state["online"]) or (refits and state["posterior"]["factor"].size < features**2):
+        raise ValueError(f"it declares {layers:,} layers of {features:,} features, but does not hold as much.")
 
 
 def _generations(folder: Path) -> list[Path]:

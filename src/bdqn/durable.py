@@ -31,7 +31,8 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
     temporary = path.with_name(TEMPORARY + path.name)
     discard(temporary)
     try:
-        temporary.mkdir(parents=True)
+        make_directory(path.parent)
+        temporary.mkdir()
         for name, data in files.items():
             _write(temporary / name, data)
         flush_directory(temporary)
@@ -42,12 +43,22 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
     flush_directory(path.parent)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, unless they are there, so that they survive a power cut."""
+    if not path.is_dir():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        flush_directory(path.parent)
+
+
 def discard(path: Path) -> None:
     """Remove a directory, under a temporary name first: half of one never stands under its own."""
     if not path.exists():
         return
     if not path.name.startswith(TEMPORARY):
-        path = path.replace(path.with_name(TEMPORARY + path.name))
+        temporary = path.with_name(TEMPORARY + path.name)
+        shutil.rmtree(temporary, ignore_errors=True)  # left by a crash while it was being removed
+        path = path.replace(temporary)
     shutil.rmtree(path, ignore_errors=True)
 
 

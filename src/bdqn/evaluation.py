@@ -12,6 +12,7 @@ import numpy as np
 from bdqn.agent import QAgent
 from bdqn.choices import QView
 from bdqn.envs import Environments
+from bdqn.finite import check_start, check_step
 from bdqn.learner import Learner
 from bdqn.rules import Actions, epsilon_greedy, uniform
 from bdqn.seeding import generator, integer_seed
@@ -72,6 +73,7 @@ def evaluate(
     finished: list[Episode] = []
     spreads: list[float] = []
     try:
+        check_start(envs.obs, agent.steps)
         index = None
         starts = True
         while len(finished) < episodes:
@@ -82,9 +84,10 @@ def evaluate(
             view = agent.view(envs.obs, index)
             if spread:
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
-            ended = envs.step(_choose(agent, view, epsilon, deterministic, rng)).episodes
-            finished += ended
-            starts = bool(ended)
+            step = envs.step(_choose(agent, view, epsilon, deterministic, rng))
+            check_step(step, agent.steps)
+            finished += step.episodes
+            starts = bool(step.episodes)
     finally:
         envs.close()
     return Evaluation(

@@ -7,7 +7,7 @@ much, so each step looks where it is cheap and where every fault must pass: what
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,25 +21,33 @@ if TYPE_CHECKING:
     from bdqn.step import Step
 
 _ENVIRONMENT = "The environment gave it: look there, or bound what it gives with a wrapper."
+_MEMORY = "It was when it came in: look for code that writes there, or for faulty memory."
 _TRAINING = "Training has diverged: lower learning_rate, or set reward_clip or reward_scaling."
+_LARGEST = float(np.finfo(np.float32).max)  # the replay memory keeps rewards in float32
 
 
 class NonFiniteError(ArithmeticError):
     """A NaN or infinity: the message names the tensor, the decision and what to do."""
 
-    def __init__(self, what: str, step: int, hint: str = _TRAINING) -> None:
-        super().__init__(f"{what} is not finite at decision {step:,}. {hint}")
+    def __init__(self, what: str, step: int | None, hint: str = _TRAINING) -> None:
+        super().__init__(f"{what} is not finite{'' if step is None else f' at decision {step:,}'}. {hint}")
         self.what, self.step = what, step
 
 
 def check_step(step: Step, now: int) -> None:
     """Refuse what an environment must not give, before anything is learned from it."""
-    if _all_finite(step.reward) and _all_finite(step.next_obs) and (step.obs is step.next_obs or _all_finite(step.obs)):
+    rewards_fit = np.vdot(step.reward, step.reward) <= _LARGEST**2
+    if rewards_fit and _all_finite(step.next_obs) and (step.obs is step.next_obs or _all_finite(step.obs)):
         return
-    for name, values in (("reward", step.reward), ("observation", step.next_obs), ("first observation", step.obs)):
-        for env, value in enumerate(values):
-            if not np.isfinite(value).all():
-                raise NonFiniteError(f"The {name} of environment {env} ({_excerpt(value)})", now, _ENVIRONMENT)
+    with np.errstate(over="ignore"):
+        _look_at("reward", step.reward.astype(np.float32), now)
+    _look_at("observation", step.next_obs, now)
+    check_start(step.obs, now)
+
+
+def check_start(obs: NDArray[Any], now: int) -> None:
+    """Refuse the first observations of episodes."""
+    _look_at("first observation", obs, now)
 
 
 def check_loss(loss: float, now: int, batch: Batch, online: QNetwork, target: QNetwork) -> None:
@@ -57,15 +65,34 @@ def check_loss(loss: float, now: int, batch: Batch, online: QNetwork, target: QN
 def check_network(name: str, network: QNetwork, now: int) -> None:
     """Refuse a network with a weight, or a posterior, that is not finite."""
     for part, tensor in _parts(network):
-        # A sum is finite only if all its terms are; if it overflows, each is looked at.
-        if not math.isfinite(float(tensor.sum())) and not bool(torch.isfinite(tensor).all()):
-            raise NonFiniteError(f"The {name} network's {part}", now)
+        _require_finite(f"The {name} network's {part}", tensor, now)
+
+
+def check_optimizer(network: QNetwork, optimizer: torch.optim.Optimizer, now: int) -> None:
+    """Refuse an average that has overflowed: its weight would never move again, and nothing else would tell."""
+    for name, parameter in network.named_parameters():
+        for part, tensor in optimizer.state.get(parameter, {}).items():
+            _require_finite(f"The optimizer's {part} of {name}", tensor, now)
 
 
 def check_draw(draw: Tensor | None, now: int) -> None:
     """Refuse weights that were drawn from a spoiled posterior."""
-    if draw is not None and not math.isfinite(float(draw.sum())) and not bool(torch.isfinite(draw).all()):
-        raise NonFiniteError("A draw from the posterior", now)
+    if draw is not None:
+        _require_finite("A draw from the posterior", draw, now)
+
+
+def check_records(records: Mapping[str, NDArray[Any]], env: int, start: int) -> None:
+    """Refuse a stretch of the replay memory that has gone bad since it was seen; ``start`` is its first frame."""
+    for name, values in records.items():
+        if not _all_finite(values):
+            frame = start + int(np.argwhere(~np.isfinite(values))[0][0])
+            raise NonFiniteError(f"Frame {frame:,} of environment {env} in the replay memory ({name})", None, _MEMORY)
+
+
+def _require_finite(what: str, tensor: Tensor, now: int) -> None:
+    # A sum is finite only if all its terms are; if it overflows, each is looked at.
+    if not math.isfinite(float(tensor.sum())) and not bool(torch.isfinite(tensor).all()):
+        raise NonFiniteError(what, now)
 
 
 def _parts(network: QNetwork) -> Iterator[tuple[str, Tensor]]:
@@ -83,5 +110,12 @@ def _all_finite(values: NDArray[Any]) -> bool:
     return math.isfinite(np.vdot(values, values)) or bool(np.isfinite(values).all())
 
 
-def _excerpt(value: NDArray[Any]) -> str:
-    return np.array2string(np.asarray(value).ravel(), threshold=6, edgeitems=3)
+def _look_at(name: str, values: NDArray[Any], now: int) -> None:
+    for env, value in enumerate(values):
+        bad = np.argwhere(~np.isfinite(value))
+        if len(bad):
+            place = tuple(bad[0])
+            where = f" at {[int(i) for i in place]}" if place else ""
+            raise NonFiniteError(
+                f"The {name} of environment {env} ({value[place]} as {value.dtype}{where})", now, _ENVIRONMENT
+            )

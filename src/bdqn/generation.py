@@ -15,14 +15,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bdqn import durable, tree
+from bdqn.memory import free_memory
+from bdqn.settings import SettingError
 
 FORMAT = 2
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 LARGEST_MANIFEST = 16 << 20  # bytes; a hostile file is not read to its end to find that out
+LARGE = 64 << 20  # bytes; what is larger is compared with the free memory before it is read
+# What a manifest must say of what made it; more is not looked at.
+ABOUT: dict[str, Any] = {
+    **dict.fromkeys(("agent", "preset", "family"), str),
+    **dict.fromkeys(("settings", "env_kwargs", "versions"), dict),
+    **dict.fromkeys(("num_envs", "seed", "threads"), int),
+    "env": (str, type(None)),
+    "own_network": bool,
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -93,6 +105,8 @@ def write(
 
 def read(folder: Path) -> Manifest:
     """A generation's manifest, its seal and every field of it checked."""
+    if (folder / "tensors.safetensors").exists() and not (folder / SEAL).exists():  # which format 1 did not have
+        raise CheckpointError(f"{folder} is written in format 1; this is bdqn {version('bdqn')}, which reads {FORMAT}.")
     text = _read_at_most(folder / MANIFEST, LARGEST_MANIFEST)
     seal = _read_at_most(folder / SEAL, 1024)
     if seal != f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode():
@@ -124,13 +138,16 @@ def _read_at_most(path: Path, limit: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise CheckpointError(f"{path} is no regular file.")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise CheckpointError(f"{path} is no regular file.")
         if status.st_size > limit:
             raise CheckpointError(f"{path} has {status.st_size:,} bytes where {limit:,} are expected at most.")
-        return file.read(limit)
+        if status.st_size > LARGE and status.st_size > free_memory():
+            raise SettingError(f"{path} has {status.st_size:,} bytes, which is more than there is free memory.")
+        return file.read(status.st_size)
 
 
 def _parse(folder: Path, content: Any) -> Manifest:
@@ -140,17 +157,23 @@ def _parse(folder: Path, content: Any) -> Manifest:
         raise CheckpointError(f"{where} is no checkpoint of bdqn.")
     if content["format"] != FORMAT:
         raise CheckpointError(
-            f"{where} is written in format {content['format']!r} by bdqn {content.get('bdqn')}; this is bdqn "
+            f"{where} is written in format {content['format']!r:.80} by bdqn {content.get('bdqn')!r:.80}; this is bdqn "
             f"{version('bdqn')}, which reads format {FORMAT}."
         )
     try:
         members = tuple(_entry(Entry, item) for item in content["members"])
         segments = tuple(_entry(Segment, item) for item in content["segments"])
         step, about, score = content["step"], content["about"], content["score"]
-        if not _is_count(step) or not isinstance(about, dict) or not (score is None or isinstance(score, int | float)):
-            raise TypeError("step, about or score is of the wrong type")
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{where} does not describe a checkpoint: {error}.") from error
+        if not is_count(step) or not (score is None or (isinstance(score, int | float) and isfinite(score))):
+            raise TypeError("step or score is no number")
+        for name, kind in ABOUT.items():
+            value = about[name]
+            if not isinstance(value, kind) or (kind is int and (isinstance(value, bool) or value < 0)):
+                raise TypeError(f"{name} is {value!r:.80}")
+        if len({entry.name for entry in (*members, *segments)}) < len(members) + len(segments):
+            raise TypeError("a file is named twice")
+    except (KeyError, TypeError, OverflowError) as error:
+        raise CheckpointError(f"{where} does not describe a checkpoint: {type(error).__name__}: {error}.") from error
     return Manifest(step, about, members, segments, score)
 
 
@@ -162,10 +185,10 @@ def _entry(cls: type[E], item: Any) -> E:
     numbers = [value for name, value in item.items() if name not in ("name", "sha256")]
     if not (isinstance(entry.name, str) and _NAME.fullmatch(entry.name)):
         raise TypeError(f"{entry.name!r} is no file name")
-    if not (isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256) and all(map(_is_count, numbers))):
+    if not (isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256) and all(map(is_count, numbers))):
         raise TypeError(f"the entry of {entry.name} is malformed")
     return entry
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

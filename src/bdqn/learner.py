@@ -88,7 +88,9 @@ class Learner:
         device: str = "cpu",
         network: torch.nn.Module | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
+        saved: Mapping[str, Any] | None = None,
     ) -> None:
+        """``saved`` are the weights that it is about to be given: its network is not made larger than those."""
         if not 1 <= num_envs <= MOST_ENVIRONMENTS or (num_envs > 1 and isinstance(env, gym.Env)):
             raise SettingError(
                 f"num_envs is {num_envs}, but one environment instance was given: give a function that makes one."
@@ -105,9 +107,11 @@ class Learner:
         spec = observation_spec(self.envs.envs[0])
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
-        check_memory(configuration.training.buffer_size, spec)
+        training, num_actions = configuration.training, int(self.envs.action_space.n)
+        taken = check_batch_memory(training.batch_size, spec)
         if choices.refit:
-            check_posterior_memory(configuration.training.features, int(self.envs.action_space.n))
+            taken += check_posterior_memory(training.features, num_actions, taken)
+        check_memory(training.buffer_size, spec, taken)
         self.agent = QAgent(
             spec,
             int(self.envs.action_space.n),
@@ -117,11 +121,13 @@ class Learner:
             num_envs=num_envs,
             device=device,
             network=network,
+            saved=saved,
         )
         self.agent.start(self.envs.obs)
         self._first_observation = int(space.start) if isinstance(space, spaces.Discrete) else 0
         self._first_action = int(self.envs.action_space.start)
         self._predict_rng = generator(seed, "predict")
+        self._amid_decision = False
 
     # --- learning ---------------------------------------------------------------------------------------------
 
@@ -153,9 +159,11 @@ class Learner:
         """Interact and learn for ``total_steps`` decisions, giving each step as it happens."""
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
+            self._amid_decision = True  # the environments may be ahead of the agent
             actions = self.agent.act(self.envs.obs)
             step = self.envs.step(actions)
             self.agent.observe(actions, step)
+            self._amid_decision = False
             yield step
 
     def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
@@ -235,6 +243,8 @@ class Learner:
 
     def environment_state(self) -> dict[str, Any]:
         """Where the environments stand, mid-episode, and what else is not the agent's."""
+        if self._amid_decision:
+            raise RuntimeError("An error cut this learner's last decision short: load its latest checkpoint instead.")
         return {**self.envs.state(), "predict": self._predict_rng.bit_generator.state}
 
     def load_environment_state(self, state: Mapping[str, Any], *, replay_is_new: bool = False) -> dict[int, str]:
@@ -298,10 +308,10 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
     )
 
 
-def check_memory(buffer_size: int, spec: ObservationSpec) -> None:
-    """Refuse a replay memory that cannot fit, and say which would."""
+def check_memory(buffer_size: int, spec: ObservationSpec, taken: int = 0) -> None:
+    """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
     per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack)
-    free = free_memory()
+    free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:
         raise SettingError(
@@ -310,13 +320,28 @@ def check_memory(buffer_size: int, spec: ObservationSpec) -> None:
         )
 
 
-def check_posterior_memory(dim: int, num_actions: int) -> None:
-    """Refuse a regression whose matrices cannot fit."""
-    needed = 6 * num_actions * dim * dim * 8  # Gram matrix, precision, its factor, and what is in between
+def check_batch_memory(batch_size: int, spec: ObservationSpec) -> int:
+    """Refuse minibatches that cannot fit; gives what they need."""
+    numbers = max(int(np.prod(spec.shape)), spec.categories)
+    per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
     free = free_memory()
+    fits = int(0.9 * free / per_row)
+    if batch_size > fits:
+        raise SettingError(
+            f"Minibatches of {batch_size:,} transitions need {batch_size * per_row / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set batch_size to at most {fits:,}."
+        )
+    return batch_size * per_row
+
+
+def check_posterior_memory(dim: int, num_actions: int, taken: int = 0) -> int:
+    """Refuse a regression whose matrices cannot fit; gives what they need."""
+    needed = 6 * num_actions * dim * dim * 8  # Gram matrix, precision, its factor, and what is in between
+    free = max(0, free_memory() - taken)
     if needed > 0.9 * free:
         fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
         raise SettingError(
             f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
         )
+    return needed

@@ -48,6 +48,11 @@ class GravesRMSProp(torch.optim.Optimizer):
         return dict(state)
 
 
+def averages(optimizer: torch.optim.Optimizer) -> tuple[str, ...]:
+    """What an optimizer keeps of each parameter."""
+    return GravesRMSProp._AVERAGES if isinstance(optimizer, GravesRMSProp) else ("step", "exp_avg", "exp_avg_sq")
+
+
 def make_optimizer(params: Iterable[Tensor], training: Training) -> torch.optim.Optimizer:
     """The optimizer that the training settings name."""
     if training.optimizer == "rmsprop":

@@ -7,10 +7,21 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich import progress as rich
+
+
+@contextmanager
+def unheard_is_fine(stream: TextIO) -> Iterator[None]:
+    """Print in here: if nobody reads on, as after ``| head``, that is no reason to stop training."""
+    try:
+        yield
+        stream.flush()
+    except BrokenPipeError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 class Progress(Protocol):
@@ -48,10 +59,8 @@ class Lines:
         rate = (step - before) / (now - then)
         left = duration((self._total - step) / rate)
         figures = f"mean return {_figure(mean_return)}, {rate:,.0f} steps/s, {left} left"
-        try:
-            print(f"{step:,} of {self._total:,} steps, {figures}", flush=True)
-        except BrokenPipeError:  # nobody reads on: that is no reason to stop training
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with unheard_is_fine(sys.stdout):
+            print(f"{step:,} of {self._total:,} steps, {figures}")
 
 
 class Bar:

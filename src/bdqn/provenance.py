@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 PACKAGES = ("bdqn", "torch", "numpy", "gymnasium", "ale-py")
 
 
+@cache
 def installed(package: str) -> str | None:
     """A package's version, or None if it is not installed."""
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +41,18 @@ def make_network(
     training: Training,
     seed: int,
     user: nn.Module | None,
+    saved: Mapping[str, Any] | None = None,
 ) -> QNetwork:
-    """A network for these observations, or on top of a user's own module, which then gives the features itself."""
+    """A network for these observations, or on top of a user's own module, which then gives the features itself.
+
+    One that is to take ``saved`` weights is not made larger than those.
+    """
     init = torch.Generator().manual_seed(integer_seed(seed, "network"))
     with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator first
         torso = make_torso(spec, init) if user is None else user_torso(spec, user)
         width = output_width(torso, spec)
         hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
+        for i, (inputs, outputs) in enumerate(pairwise([width, *hidden])):
+            if saved is not None and saved[f"head.dense.{2 * i}.weight"].shape != (outputs, inputs):
+                raise ValueError(f"dense layer {i} has {outputs:,} x {inputs:,} weights, but the saved one has not.")
         return QNetwork(torso, make_head([width, *hidden], num_actions, init))

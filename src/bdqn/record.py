@@ -10,11 +10,12 @@ back the rows that came after its checkpoint.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,8 @@ import torch
 
 from bdqn import durable
 from bdqn.envs import describe
+from bdqn.generation import is_count
+from bdqn.progress import unheard_is_fine
 from bdqn.provenance import git_commit, machine, versions
 from bdqn.settings import SettingError
 from bdqn.table import Table
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from bdqn.schedule import Schedule
     from bdqn.step import Episode
 
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # what a link points to is not ours to write
 WINDOW = 100  # episodes in a mean return, as in the paper
 
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
@@ -62,6 +66,7 @@ class RunRecord:
         self.status = "running"
         self._metrics = learner.agent.metric_names
         state = state or {"rows": {}, "recent": [], "evaluated": 0, "evaluation": None}
+        _check_state(state)
         self._rows = dict(state["rows"])
         self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
         self.evaluated: int = state["evaluated"]  # the decision after which it was last evaluated
@@ -71,7 +76,7 @@ class RunRecord:
         step = learner.num_timesteps
         self._events = _event_writer(folder, step) if tensorboard else None
         _write_text(folder / "config.toml", toml_text(run_configuration(learner, steps, schedule)))
-        with (folder / "command.txt").open("a") as commands:
+        with os.fdopen(os.open(folder / "command.txt", _APPEND, 0o666), "a") as commands:
             commands.write(command + "\n")
         started = datetime.now(UTC)
         self._meta = _meta(learner, started)
@@ -90,7 +95,9 @@ class RunRecord:
             self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
         else:
             (folder / "evaluations.csv").unlink(missing_ok=True)
-        before = _last_seconds(folder / "timing.csv")
+        for table in self._tables.values():
+            table.flush()
+        before = max(_last_seconds(folder / "timing.csv", 1), _last_seconds(folder / "monitor.csv", 2))
         self._start = time.perf_counter() - before
         self._last = (step, before)  # decisions and seconds at the latest row of timing.csv
 
@@ -110,7 +117,8 @@ class RunRecord:
             with self._troubled("record"):
                 table.close()
         if self._events is not None:
-            self._events.close()
+            with self._troubled("tensorboard"):
+                self._events.close()
 
     # --- what it is told --------------------------------------------------------------------------------
 
@@ -133,37 +141,40 @@ class RunRecord:
         rate = (step - self._last[0]) / (seconds - self._last[1])
         self._last = (step, seconds)
         self._tables["timing"].add(step, round(seconds, 6), round(rate, 1))
-        with self._troubled("record"):
-            for table in self._tables.values():
-                table.flush()
+        self._flush()
         self._show(step, {**figures, "time/fps": rate})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
         """An evaluation after decision ``step``: a table of its own, made when first needed."""
         self.evaluated, self._evaluation = step, result.mean
-        with self._troubled("record"):
-            if "evaluations" not in self._tables:
-                self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
-            self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
-            self._tables["evaluations"].flush()
+        if "evaluations" not in self._tables:
+            self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
+        self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
+        self._flush()
         self._show(step, {"eval/mean_reward": result.mean})
+
+    def _flush(self) -> None:
+        with self._troubled("record"):
+            for table in self._tables.values():
+                table.flush()
 
     def sync(self) -> None:
         """Bring every row to the disk."""
         for table in self._tables.values():
             table.sync()
+        durable.flush_directory(self.folder)  # where the tables' names are
 
     def trouble(self, kind: str, message: str) -> None:
         """Say once that something cannot be written, until it can be again."""
         if kind not in self._troubles:
             self._troubles.add(kind)
-            print(f"bdqn: {message} Training goes on.", file=sys.stderr, flush=True)
+            _tell(f"bdqn: {message} Training goes on.")
 
     def over(self, kind: str) -> None:
         """A trouble is over."""
         if kind in self._troubles:
             self._troubles.discard(kind)
-            print(f"bdqn: Writing works again ({kind}).", file=sys.stderr, flush=True)
+            _tell(f"bdqn: Writing works again ({kind}).")
 
     @contextmanager
     def _troubled(self, kind: str) -> Iterator[None]:
@@ -209,9 +220,13 @@ class RunRecord:
 
     def _show(self, step: int, values: Mapping[str, float | None]) -> None:
         if self._events is not None:
-            for name, value in values.items():
-                if value is not None:
-                    self._events.add_scalar(name, value, step)
+            try:
+                for name, value in values.items():
+                    if value is not None:
+                        self._events.add_scalar(name, value, step)
+            except OSError as error:  # its writer does not recover from that
+                self._events = None
+                self.trouble("tensorboard", f"TensorBoard's events end here: {error}.")
 
     def _write_meta(self) -> None:
         _write_text(self.folder / "meta.json", json.dumps(self._meta, indent=1) + "\n")
@@ -239,8 +254,19 @@ def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[
 def read_meta(folder: Path) -> dict[str, Any]:
     """What is known of a run besides its configuration; nothing if it was killed before it began."""
     path = folder / "meta.json"
-    meta: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    meta: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return meta
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    """Refuse what ``RunRecord.state`` cannot have given: it comes from a file."""
+    with suppress(KeyError, TypeError, AttributeError, ValueError):
+        counts = (*state["rows"].values(), state["evaluated"], *(length for _, length in state["recent"]))
+        latest = 0.0 if state["evaluation"] is None else state["evaluation"]
+        numbers = (latest, *(total for total, _ in state["recent"]))
+        if all(map(is_count, counts)) and all(isinstance(number, int | float) for number in numbers):
+            return
+    raise SettingError("The checkpoint's run.json does not describe a run.")
 
 
 def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
@@ -263,11 +289,16 @@ def _past(folder: Path) -> dict[str, Any]:
     return {name: meta[name] for name in ("started", "resumed") if name in meta}
 
 
-def _last_seconds(timing: Path) -> float:
-    """The time that the rows of timing.csv have come to."""
-    *_, last = timing.read_text().splitlines()
-    seconds = last.split(",")[1]
-    return float(seconds) if seconds != "seconds" else 0.0
+def _last_seconds(table: Path, column: int) -> float:
+    """The time that a table's rows have come to."""
+    *_, last = table.read_text().splitlines()
+    cell = last.split(",")[column]
+    return float(cell) if cell not in ("seconds", "t") else 0.0
+
+
+def _tell(message: str) -> None:
+    with unheard_is_fine(sys.stderr):
+        print(message, file=sys.stderr)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -75,7 +75,7 @@ def save(learner: Learner, record: RunRecord, checkpoints: Checkpoints) -> None:
         checkpoints.save(learner, record.state(), record.score)
     except OSError as error:
         record.trouble(
-            "checkpoint", f"No checkpoint could be written after {learner.num_timesteps:,} decisions: {error}"
+            "checkpoint", f"No checkpoint could be written after {learner.num_timesteps:,} decisions: {error}."
         )
     else:
         record.saved = learner.num_timesteps

@@ -7,6 +7,7 @@ that is not sealed yet; what it costs follows what is new, not how large the mem
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import numpy as np
 from safetensors.numpy import save
 
 from bdqn import durable, generation
+from bdqn.finite import check_records
 from bdqn.generation import CheckpointError, Entry, Segment
 from bdqn.replay import Records, Replay
 from bdqn.tree import read_arrays
 
+SEGMENT_NAME = re.compile(r"(\.tmp-)?env\d+-\d{12,}-[0-9a-f]{16}\.safetensors")
 SEGMENT_BYTES = 16 << 20  # over all environments; also the most that a tail takes
 
 
@@ -34,8 +37,9 @@ class ReplayFiles:
         for segment in sealed:
             self._next[segment.env] = max(self._next[segment.env], segment.start + segment.frames)
 
-    def seal(self) -> None:
-        """Write every segment that is complete; if that fails, the next call tries again."""
+    def seal(self) -> bool:
+        """Write every segment that is complete, and say whether there was one; what fails is tried again next time."""
+        before = list(self._next)
         for env in range(self._replay.num_envs):
             current = int(self._replay.written[env]) - 1  # still open: its action is not taken yet
             while (stop := (self._next[env] // self._frames + 1) * self._frames) <= current:
@@ -43,6 +47,7 @@ class ReplayFiles:
                 if start < stop:
                     self._sealed.append(self._write(env, start, stop))
                 self._next[env] = stop
+        return self._next != before
 
     def needed(self) -> list[Segment]:
         """The sealed segments that the ring still holds something of."""
@@ -56,14 +61,19 @@ class ReplayFiles:
         for env in range(replay.num_envs):
             start, stop = max(self._next[env], replay.oldest(env)), int(replay.written[env])
             arrays[f"{env}/start"] = np.array(start)
-            arrays |= {f"{env}/{name}": array for name, array in replay.records(env, start, stop).items()}
+            arrays |= {f"{env}/{name}": array for name, array in self._records(env, start, stop).items()}
         return save(arrays)
 
+    def _records(self, env: int, start: int, stop: int) -> Records:
+        records = self._replay.records(env, start, stop)
+        check_records(records, env, start)
+        return records
+
     def _write(self, env: int, start: int, stop: int) -> Segment:
-        data = save(self._replay.records(env, start, stop))
+        data = save(self._records(env, start, stop))
         entry = Entry.of("", data)
         name = f"env{env}-{start:012d}-{entry.sha256[:16]}.safetensors"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(self.folder)
         durable.write_file(self.folder / name, data)
         return Segment(name, entry.size, entry.sha256, env, start, stop - start)
 
@@ -71,6 +81,9 @@ class ReplayFiles:
 def restore(replay: Replay, folder: Path, segments: Sequence[Segment], tail: bytes) -> None:
     """Fill a new replay memory from segments and a tail, each checked before it is believed."""
     arrays = read_arrays(tail)
+    for segment in segments:
+        if segment.env >= replay.num_envs:
+            raise CheckpointError(f"{folder / segment.name} belongs to environment {segment.env}, which is not there.")
     for env in range(replay.num_envs):
         own = sorted((s for s in segments if s.env == env), key=lambda s: s.start)
         end = own[0].start if own else None
@@ -83,10 +96,13 @@ def restore(replay: Replay, folder: Path, segments: Sequence[Segment], tail: byt
                 raise CheckpointError(f"{folder / segment.name} does not hold the {segment.frames} frames it should.")
         prefix = f"{env}/"
         rest = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        start = int(rest.pop("start", np.array(-1)))
+        told = rest.pop("start", np.array(-1))
+        start = int(told) if told.dtype == np.int64 else -1
         if start < 0 or (end is not None and start != end):
             raise CheckpointError(f"The replay tail of environment {env} does not follow its segments.")
         _put(replay, env, start, rest, "the replay tail")
+        if (first := own[0].start if own else start) > (oldest := replay.oldest(env)):
+            raise CheckpointError(f"{folder}: frames {oldest} to {first} of environment {env} are missing.")
 
 
 def _put(replay: Replay, env: int, start: int, records: Records, name: str) -> None:

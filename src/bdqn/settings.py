@@ -112,6 +112,8 @@ def build(cls: type[T], values: Mapping[str, Any]) -> T:
     """An instance of a settings class; every value is checked."""
     known = settings_of(cls)
     for name, value in values.items():
+        if name not in known:
+            raise SettingError(f"There is no setting {name!r}; {nearest(name, known)}")
         known[name].check(value)
     return cls(**values)
 

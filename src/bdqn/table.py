@@ -16,20 +16,17 @@ class Table:
     """A CSV file that grows by whole rows. Floats are written exactly, None as an empty cell."""
 
     def __init__(self, path: Path, columns: Sequence[str], heading: str = "", rows: int = 0) -> None:
-        """Begin a table, or go on after the first ``rows`` rows of one and take back the rest."""
+        """Begin a table, or go on after the first ``rows`` rows of one and take back the rest, with the first flush."""
         self.path, self.rows = path, rows
         self._columns = columns
         self._pending = io.StringIO(newline="")
         self._writer = csv.writer(self._pending, lineterminator="\n")
         self._unwritten = b""
-        end = _end_of_line(path, rows + 1 + heading.count("\n")) if rows else 0
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-        os.ftruncate(self._file, end)
-        os.lseek(self._file, 0, os.SEEK_END)
+        self._file: int | None = None
+        self._lines_kept = rows + 1 + heading.count("\n") if rows else 0
         if not rows:
             self._pending.write(heading)
             self._writer.writerow(columns)
-            self.flush()
 
     def add(self, *cells: Any) -> None:
         if len(cells) != len(self._columns):
@@ -42,19 +39,35 @@ class Table:
         self._unwritten += self._pending.getvalue().encode()
         self._pending.seek(0)
         self._pending.truncate()
+        file = self._opened()
         while self._unwritten:
-            self._unwritten = self._unwritten[os.write(self._file, self._unwritten) :]
+            self._unwritten = self._unwritten[os.write(file, self._unwritten) :]
 
     def sync(self) -> None:
         """Write, and make it survive a power cut."""
         self.flush()
-        os.fsync(self._file)
+        os.fsync(self._opened())
 
     def close(self) -> None:
         try:
             self.flush()
         finally:
-            os.close(self._file)
+            if self._file is not None:
+                os.close(self._file)
+
+    def _opened(self) -> int:
+        """The file. It is opened when first needed, and again if that fails: a full disk takes no row away."""
+        if self._file is None:
+            end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            try:
+                os.ftruncate(file, end)
+                os.lseek(file, 0, os.SEEK_END)
+            except OSError:
+                os.close(file)
+                raise
+            self._file = file
+        return self._file
 
 
 def _end_of_line(path: Path, count: int) -> int:

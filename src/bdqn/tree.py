@@ -22,7 +22,10 @@ def to_files(state: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """A state as JSON and safetensors. The same state always gives the same bytes."""
     arrays: dict[str, NDArray[Any]] = {}
     values = _take_arrays(state, "", arrays)
-    return to_json(values), save(arrays)
+    try:
+        return to_json(values), save(arrays)
+    except SafetensorError as error:  # objects, texts, complex numbers
+        raise TypeError(f"a state cannot hold such an array: {error}") from error
 
 
 def from_files(text: bytes, tensors: bytes) -> Any:
@@ -45,27 +48,29 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
 
 def _take_arrays(node: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, Mapping):
-        return {
-            str(key): _take_arrays(item, f"{path}/{key}" if path else str(key), arrays) for key, item in node.items()
-        }
+        for key in node:
+            if not isinstance(key, str) or key == _PLACE:
+                raise TypeError(f"a state cannot hold the key {key!r}.")
+        return {key: _take_arrays(item, f"{path}/{key}" if path else key, arrays) for key, item in node.items()}
     if isinstance(node, list | tuple):
         return [_take_arrays(item, f"{path}/{i}", arrays) for i, item in enumerate(node)]
     if hasattr(node, "detach"):  # a torch tensor
         node = node.detach().cpu().numpy()
-    if isinstance(node, np.ndarray):
+    if isinstance(node, np.ndarray | np.generic) and not isinstance(node, str):
         if path in arrays:
             raise ValueError(f"Two arrays of a state are called {path}.")
         arrays[path] = np.ascontiguousarray(node).reshape(node.shape)
-        return {_PLACE: path}
+        # A scalar keeps its kind too: float32 that came back as Python's float would compute otherwise.
+        return {_PLACE: path} if isinstance(node, np.ndarray) else {_PLACE: path, "scalar": True}
     return node
 
 
 def _put_arrays(node: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if isinstance(node, dict):
-        if node.keys() == {_PLACE}:
+        if _PLACE in node:
             if node[_PLACE] not in arrays:
                 raise ValueError(f"the array {node[_PLACE]!r} is missing.")
-            return arrays[node[_PLACE]]
+            return arrays[node[_PLACE]][()] if "scalar" in node else arrays[node[_PLACE]]
         return {key: _put_arrays(item, arrays) for key, item in node.items()}
     if isinstance(node, list):
         return [_put_arrays(item, arrays) for item in node]
@@ -76,4 +81,4 @@ def _plain(value: Any) -> Any:
     """NumPy's scalars as JSON's."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a state cannot hold {value!r} of type {type(value).__name__}.")
+    raise TypeError(f"a state cannot hold a value of type {type(value).__name__}.")  # repr may tell an address

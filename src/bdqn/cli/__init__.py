@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bdqn.cli.common import RunFailed
+from bdqn.cli.common import RunFailed, on_one_line
 from bdqn.cli.options import Parser
 from bdqn.settings import SettingError, nearest
 
@@ -29,10 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = import_module(f"bdqn.cli.{verb}").run(rest)
         return code
     except SettingError as error:
-        print(f"bdqn: {error}", file=sys.stderr)
+        print(f"bdqn: {on_one_line(error)}", file=sys.stderr)
         return 2
     except RunFailed as error:
-        print(f"bdqn: {error}", file=sys.stderr)
+        print(f"bdqn: {on_one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("bdqn: interrupted.", file=sys.stderr)

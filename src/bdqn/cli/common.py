@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -20,9 +21,11 @@ def correctable() -> Iterator[None]:
     except SettingError:
         raise
     except Exception as error:
-        import gymnasium.error  # here, because help needs no Gymnasium
+        import gymnasium.error  # here, because help needs no Gymnasium, nor torch
 
-        if isinstance(error, (ValueError, TypeError, ImportError, OSError, gymnasium.error.Error)):
+        from bdqn.finite import NonFiniteError
+
+        if isinstance(error, (ValueError, TypeError, ImportError, OSError, NonFiniteError, gymnasium.error.Error)):
             raise SettingError(str(error)) from error
         raise
 
@@ -39,8 +42,13 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
         torch.set_num_threads(threads or 1)
 
 
+def on_one_line(text: object) -> str:
+    """Text from anywhere, without what a terminal would obey."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", str(text))
+
+
 def print_rows(rows: Mapping[str, str]) -> None:
     """Names and values in two columns."""
     width = max(map(len, rows))
     for name, value in rows.items():
-        print(f"  {name:<{width}}  {value}", flush=True)
+        print(f"  {on_one_line(name):<{width}}  {on_one_line(value)}", flush=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.common import RunFailed, correctable, prepare_torch, print_rows
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import build, setting, settings_of
 
@@ -34,6 +34,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")
     known = settings_of(Options)
     add_settings(parser, known, vars(Options()))
+    parser.add_argument("--best", action="store_true", help="the run's best checkpoint instead of the newest")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse(argv)
     options = build(Options, given(args, known))
@@ -41,19 +42,26 @@ def run(argv: list[str]) -> int:
     from bdqn import generation
     from bdqn.checkpoint import find_agent, load
     from bdqn.evaluation import evaluate
+    from bdqn.finite import NonFiniteError
 
     with correctable():
-        folder = find_agent(Path(args.run))
+        folder = find_agent(Path(args.run), best=args.best)
         about = generation.read(folder).about
         prepare_torch(options.device, about["family"])
         # It will not learn, so it needs no large memory.
         learner = load(
-            folder, options.env, device=options.device, buffer_size=min(about["settings"]["buffer_size"], 10_000)
+            folder,
+            options.env,
+            device=options.device,
+            buffer_size=min(about["settings"].get("buffer_size", 10_000), 10_000),
         )
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
-    result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
+    try:
+        result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
+    except NonFiniteError as error:
+        raise RunFailed(str(error)) from error
     if args.json:
         _print_json(learner.num_timesteps, epsilon, result)
     else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
 
 from bdqn import generation
-from bdqn.cli.common import print_rows
+from bdqn.cli.common import on_one_line, print_rows
 from bdqn.cli.options import Parser
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.settings import SettingError
@@ -38,15 +39,17 @@ def examine(folder: Path) -> dict[str, Any]:
     except CheckpointError as error:
         report["problems"].append(str(error))
         return report
-    report |= {"step": manifest.step, "score": manifest.score, **manifest.about, "files": {}, "tensors": {}}
+    report = {**manifest.about, **report, "step": manifest.step, "score": manifest.score, "files": {}, "tensors": {}}
     for entry in manifest.members:
         report["files"][entry.name] = entry.size
         try:
             data = generation.read_member(folder, entry)
             if entry.name.endswith(".safetensors"):
                 report["tensors"][entry.name] = tensor_header(data)
-        except (CheckpointError, ValueError) as error:
+        except (CheckpointError, SettingError) as error:
             report["problems"].append(str(error))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            report["problems"].append(f"{folder / entry.name} is no safetensors file: {type(error).__name__}: {error}")
     report["replay"] = _replay(folder, manifest, report["problems"])
     return report
 
@@ -55,25 +58,26 @@ def tensor_header(data: bytes) -> dict[str, str]:
     """Kind and shape of every tensor, from a safetensors file's header alone."""
     (length,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (0,)
     if not 0 < length <= len(data) - 8:
-        raise ValueError("A safetensors file declares a header that is longer than itself.")
+        raise ValueError("its header is longer than the file.")
     header = json.loads(data[8 : 8 + length])
     return {name: f"{entry['dtype']} {entry['shape']}" for name, entry in header.items() if name != "__metadata__"}
 
 
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
     """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
-    segments = folder.parent / "replay"
+    siblings = sorted(folder.resolve().parent.glob("gen-*"))
+    segments = folder.resolve().parent / "replay"
     gone = 0
     for segment in manifest.segments:
-        if not (segments / segment.name).exists():
+        if not os.path.lexists(segments / segment.name):
             gone += 1
             continue
         try:
             generation.read_member(segments, segment)
-        except CheckpointError as error:
+        except (CheckpointError, SettingError) as error:
             problems.append(str(error))
     frames, size = (sum(getattr(s, name) for s in manifest.segments) for name in ("frames", "size"))
-    if gone and folder == max(folder.parent.glob("gen-*")):
+    if gone and folder.resolve() in siblings[-1:]:
         problems.append(f"{gone} of {len(manifest.segments)} replay segments are missing in {segments}.")
     return {"segments": len(manifest.segments), "frames": frames, "bytes": size, "gone": gone}
 
@@ -109,6 +113,6 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
             rows |= {f"{file}:{name}": kind for file, held in report["tensors"].items() for name, kind in held.items()}
         print_rows(rows)
     for problem in report["problems"]:
-        print(f"  DAMAGED: {problem}")
+        print(f"  DAMAGED: {on_one_line(problem)}")
     if not report["problems"]:
         print("  sound: every file has the size and SHA-256 that the manifest says")

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from bdqn.checkpoint import Checkpoints, Restored
 
 
+# What config.toml must hold.
+CONFIG = {str: "agent env family preset device", int: "seed num_envs steps threads", dict: "schedule settings"}
+
+
 @dataclass(frozen=True)
 class Options:
     """What may differ from the run so far."""
@@ -49,30 +53,35 @@ def run(argv: list[str]) -> int:
     from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
     from bdqn.directory import locked
-    from bdqn.record import RunRecord
+    from bdqn.progress import unheard_is_fine
+    from bdqn.record import RunRecord, read_meta
 
     with locked(folder, new=False):
         checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
         restored = _restore(checkpoints, config, options)
         learner, steps = restored.learner, options.steps or config["steps"]
-        if learner.num_timesteps >= steps:
+        with correctable():
+            ended = read_meta(folder).get("status") == "finished" or learner.num_timesteps < config["steps"]
+        if learner.num_timesteps >= steps and ended:  # otherwise an evaluation may be due, and the end is not noted
             print(f"{folder} has taken all of its {steps:,} decisions; for more: --steps N.")
             return 0
         if not args.quiet:
             announce(learner, steps, schedule, folder)
         notes = _notes(restored)
-        for note in notes["lost"]:
-            print(f"bdqn: {note}", file=sys.stderr)
-        record = RunRecord(
-            folder,
-            learner,
-            steps,
-            schedule,
-            command=shlex.join(["bdqn", "resume", *argv]),
-            tensorboard=args.tensorboard,
-            state=restored.run,
-            resumed=notes,
-        )
+        with unheard_is_fine(sys.stderr):
+            for note in notes["lost"]:
+                print(f"bdqn: {note}", file=sys.stderr)
+        with correctable():
+            record = RunRecord(
+                folder,
+                learner,
+                steps,
+                schedule,
+                command=shlex.join(["bdqn", "resume", *argv]),
+                tensorboard=args.tensorboard,
+                state=restored.run,
+                resumed=notes,
+            )
         return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
 
 
@@ -84,11 +93,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
     try:
         config = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingError(f"{path} cannot be read: {error}") from error
-    missing = {"agent", "env", "family", "preset", "seed", "num_envs", "steps", "schedule", "settings"} - config.keys()
-    if missing:
-        raise SettingError(f"{path} lacks {', '.join(sorted(missing))}: it was not written by this version of bdqn.")
+    for kind, names in CONFIG.items():
+        for name in names.split():
+            if type(config.get(name)) is not kind or (kind is int and config[name] < 0):
+                raise SettingError(f"{path} has no usable {name}: it was not written by this version of bdqn.")
     return config
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from bdqn.cli.common import RunFailed, print_rows
 from bdqn.envs import describe
 from bdqn.finite import NonFiniteError
 from bdqn.posterior import PosteriorError
-from bdqn.progress import progress
+from bdqn.progress import progress, unheard_is_fine
 from bdqn.run import train
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def train_recorded(
             ) from error
         record.status = "finished" if complete else "interrupted"
     rate = (learner.num_timesteps - began_at) / max(record.seconds - began, 1e-9)
-    _conclude(learner, record, complete, rate)
+    with unheard_is_fine(sys.stdout):
+        _conclude(learner, record, complete, rate)
     if record.saved != learner.num_timesteps:
         raise RunFailed(f"The last checkpoint could not be written. {_left(checkpoints)}")
     return 0 if complete else 130
@@ -71,7 +73,6 @@ def announce(learner: Learner, steps: int, schedule: Schedule, folder: Path) -> 
     """Say what begins."""
     configuration = learner.configuration
     agent = configuration.agent
-    print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
     rows = {
         "family": configuration.family,
         "preset": f"{configuration.preset} (presets/{configuration.preset}.toml)",
@@ -80,7 +81,9 @@ def announce(learner: Learner, steps: int, schedule: Schedule, folder: Path) -> 
         "run": str(folder),
         "if interrupted": _prospect(learner, schedule, folder),
     }
-    print_rows(rows)
+    with unheard_is_fine(sys.stdout):
+        print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
+        print_rows(rows)
 
 
 def _prospect(learner: Learner, schedule: Schedule, folder: Path) -> str:

@@ -63,7 +63,8 @@ def run(argv: list[str]) -> int:
         if not args.quiet:
             announce(learner, steps, schedule, folder)
         checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
-        record = RunRecord(folder, learner, steps, schedule, command=command, tensorboard=args.tensorboard)
+        with correctable():
+            record = RunRecord(folder, learner, steps, schedule, command=command, tensorboard=args.tensorboard)
         return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
 
 

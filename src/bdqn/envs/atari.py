@@ -52,7 +52,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         # Set before the first interface is made, for that is what prints a banner.
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.ale: ALEInterface = ale_py.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", protocol.repeat_action_probability)
+        self.ale.setFloat("repeat_action_probability", 0.0)  # done here: ALE's clones leave out which action sticks
         self.ale.setInt("max_num_frames_per_episode", protocol.max_episode_frames)
         self._rom = ale_py.roms.get_rom_path(game)
         self.ale.loadROM(self._rom)
@@ -66,6 +66,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         self._screen = self._read_screen()
         self._newest_screen = np.empty_like(self._screen)
         self._lives = 0
+        self._held = 0  # the action in force; an episode begins with the no-op
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frames, dict[str, Any]]:
         """Start a game and let some no-ops pass; a seed sets the emulator's generator and the no-ops'."""
@@ -79,19 +80,20 @@ class AtariEnv(gym.Env[Frames, Any]):
                 self.ale.act(0)
                 if self.ale.game_over():
                     self.ale.reset_game()
-        self._lives = self.ale.lives()
+        self._lives, self._held = self.ale.lives(), 0
         self._read_screen(self._screen)
         self._frames[:] = self._shrink(self._screen)
         return self._frames.copy(), self._info()
 
     def step(self, action: int) -> tuple[Frames, float, bool, bool, dict[str, Any]]:
         """Repeat an action for the frames of one decision, or until the game is over."""
-        ale, pooled_frames = self.ale, self.protocol.pooled_frames
-        ale_action = self._actions[action]
+        ale, pooled_frames, sticky = self.ale, self.protocol.pooled_frames, self.protocol.repeat_action_probability
         score = 0
         screens = 0
         for frame in range(1, self.protocol.frames_per_decision + 1):
-            score += ale.act(ale_action)
+            if not sticky or self.np_random.random() >= sticky:
+                self._held = int(action)
+            score += ale.act(self._actions[self._held])
             over = ale.game_over()  # or out of frames
             if over or frame in pooled_frames:
                 self._look(pool=screens > 0)
@@ -113,13 +115,22 @@ class AtariEnv(gym.Env[Frames, Any]):
     def get_env_state(self) -> dict[str, Any]:
         """Give the emulator's own state, its generator included, and what is held beside it."""
         state: bytes = self.ale.cloneState(include_rng=True).serialize()
-        return {"ale": np.frombuffer(state, np.uint8), "frames": self._frames.copy(), "lives": self._lives}
+        kept = {"frames": self._frames.copy(), "lives": self._lives, "held": self._held}
+        return {"ale": np.frombuffer(state, np.uint8), **kept}
 
     def set_env_state(self, state: Mapping[str, Any]) -> None:
         """Take back what `get_env_state` gave."""
-        self.ale.restoreState(type(self.ale.cloneState())(state["ale"].tobytes()))
-        self._frames[:] = state["frames"]
-        self._lives = int(state["lives"])
+        frames, held = state["frames"], int(state["held"])
+        if not 0 <= held < len(self._actions):
+            raise ValueError(f"there is no action {held}.")
+        if (frames.shape, frames.dtype, state["ale"].dtype) != (self._frames.shape, np.uint8, np.uint8):
+            raise ValueError(f"the screens are {frames.dtype} {frames.shape}, not uint8 {self._frames.shape}.")
+        try:
+            self.ale.restoreState(type(self.ale.cloneState())(state["ale"].tobytes()))
+        except SystemError as error:  # how ale_py's own errors arrive
+            raise ValueError("this is no state of the emulator.") from error
+        self._frames[:] = frames
+        self._lives, self._held = int(state["lives"]), held
 
     def render(self) -> NDArray[np.uint8] | None:
         """Give the emulator's screen in colour."""

@@ -93,6 +93,7 @@ def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
         else:
             for name in ATTRIBUTES[type(layer)]:
                 if name in saved["state"]:
+                    _require_like(name, saved["state"][name], getattr(layer, name, None))
                     setattr(layer, name, saved["state"][name])
     set_generator_state(env.unwrapped.np_random, state["np_random"])
 
@@ -115,13 +116,22 @@ def set_generator_state(rng: np.random.Generator | np.random.RandomState, state:
         rng.bit_generator.state = dict(state)
 
 
+def _require_like(name: str, value: Any, own: Any) -> None:
+    """Refuse an attribute that its environment could not compute with."""
+    array, like = np.asarray(value), np.asarray(own)
+    number = array.dtype.kind in "biuf" or value is None  # no text, no objects
+    # Not the very dtype: Acrobot begins in float32 and goes on in float64.
+    if not number or array.shape != like.shape or (array.ndim and array.dtype.kind != like.dtype.kind):
+        raise ValueError(f"{name} is {value!r:.80}, which is not like {own!r:.80}.")
+
+
 def _checked(layer: gym.Env[Any, Any], state: Any) -> State:
     """A state as its author gave it, unless it could not be written to a file."""
     try:
         to_files(state)
-    except (TypeError, ValueError) as error:
+        return dict(state)
+    except (TypeError, ValueError, RecursionError) as error:
         raise CannotRestore(f"get_env_state() of {_name(layer)} gave what cannot be saved: {error}") from error
-    return dict(state)
 
 
 def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:

@@ -108,6 +108,8 @@ class Environments:
         """
         if state["obs"].shape != self._obs.shape or state["obs"].dtype != self._obs.dtype:
             raise ValueError(f"observations were {state['obs'].shape}, but now are {self._obs.shape}.")
+        if not len(state["returns"]) == len(state["lengths"]) == len(self.envs):
+            raise ValueError(f"{len(state['returns'])} episodes were going on, but there are {len(self.envs)}.")
         self._obs = state["obs"].copy()
         self._returns = [float(value) for value in state["returns"]]
         self._lengths = [int(value) for value in state["lengths"]]

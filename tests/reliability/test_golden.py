@@ -1,0 +1,102 @@
+"""A run that was written once, and kept: what bdqn saves in this format stays readable, believes the same, goes on.
+
+How it was made: make_golden.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import bdqn
+from bdqn.checkpoint import Checkpoints
+from bdqn.cli import main
+from bdqn.generation import FORMAT, CheckpointError
+
+from .forging import forge, manifest_of
+from .make_golden import GOLDEN, STEPS
+
+NEWEST = GOLDEN / "run" / "checkpoints" / f"gen-{STEPS:012d}"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_it_is_of_the_current_format_and_small() -> None:
+    assert manifest_of(NEWEST)["format"] == FORMAT
+    assert len(list(NEWEST.parent.glob("gen-*"))) == 2
+    assert sum(path.stat().st_size for path in GOLDEN.rglob("*")) < 200_000
+
+
+def test_it_verifies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(GOLDEN / "run"), "--json"]) == 0
+    reports = json.loads(capsys.readouterr().out)
+    assert [report["step"] for report in reports] == [STEPS - 100, STEPS]
+    assert all(report["replay"]["gone"] == 0 for report in reports)
+
+
+@pytest.mark.parametrize("path", [GOLDEN / "run", NEWEST.parent, NEWEST], ids=["run", "checkpoints", "checkpoint"])
+def test_it_loads_and_believes_what_it_believed(path: Path) -> None:
+    learner = bdqn.load(path)
+    assert learner.num_timesteps == STEPS
+    observations = np.array(EXPECTED["observations"])
+    belief = learner.q_posterior(observations)
+    assert_allclose(learner.q_values(observations), EXPECTED["q_values"], rtol=0, atol=1e-6)
+    assert_allclose(belief.std, EXPECTED["std"], rtol=0, atol=1e-6)
+    assert_allclose(belief.predictive_std, EXPECTED["predictive_std"], rtol=0, atol=1e-6)
+
+
+def test_it_comes_back_mid_episode_with_its_replay(run: Path) -> None:
+    restored = Checkpoints(run / "checkpoints").load()
+    assert restored.restarted == {}
+    assert restored.replay
+    assert restored.damaged == ()
+    assert len(restored.learner.agent.replay) > 250
+    restored.learner.learn(150)  # past a refit
+
+
+def test_it_goes_on_as_a_run(run: Path) -> None:
+    assert main(["resume", str(run), "--steps", str(STEPS + 150), "--quiet"]) == 0
+    assert bdqn.load(run).num_timesteps == STEPS + 150
+    steps = [int(line.split(",")[0]) for line in (run / "metrics.csv").read_text().splitlines()[1:]]
+    assert steps == list(range(100, STEPS + 150, 100))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_another_format_is_refused_and_says_which_it_is(
+    run: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    for folder in (run / "checkpoints").glob("gen-*"):
+        forge(folder, lambda manifest: manifest.update(format=number, bdqn="9.9"))
+    message = f"is written in format {number} by bdqn '9.9'; this is bdqn .*, which reads format 2"
+    with pytest.raises(CheckpointError, match=message):
+        bdqn.load(run)
+    with pytest.raises(CheckpointError, match=message):
+        Checkpoints(run / "checkpoints").load()
+    for verb in ("resume", "evaluate"):
+        assert main([verb, str(run)]) == 2
+        assert f"format {number}" in capsys.readouterr().err
+    assert main(["inspect", str(run)]) == 1
+    assert f"format {number}" in capsys.readouterr().out
+
+
+def test_an_agent_of_format_1_as_it_was_is_refused_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It had no seal, and other files."""
+    (tmp_path / "manifest.json").write_text('{\n "format": 1,\n "bdqn": "0.1.0",\n "agent": "bdqn"\n}\n')
+    for name in ("tensors.safetensors", "state.json"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(CheckpointError, match="is written in format 1; this is bdqn"):
+        bdqn.load(tmp_path)
+    assert main(["inspect", str(tmp_path)]) == 1
+    assert "is written in format 1" in capsys.readouterr().out

@@ -1,0 +1,189 @@
+"""A disk that is full, or broken, or read-only, does not end a run and does not harm what was saved before."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from .cartpole import deterministic_files, go_on, saved, status, train
+from .forks import NOTHING, Accident, Process, Server, wait_until
+
+STEPS = 450
+
+
+def essential(files: dict[str, bytes]) -> dict[str, bytes]:
+    """What must be as if the disk had always worked: the tables and the last checkpoint. One in between may lack."""
+    last = max(name for name in files if "/gen-" in name).rpartition("/")[0]
+    return {name: data for name, data in files.items() if "/" not in name or name.startswith(last)}
+
+
+@pytest.fixture(scope="module")
+def unharmed(forks: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], int]:
+    """The files of a run on a disk that works, and how many operations there were on it."""
+    folder = tmp_path_factory.mktemp("unharmed") / "run"
+    process = forks.run(*train(folder, STEPS), accident=NOTHING)
+    assert process.code == 0
+    return deterministic_files(folder), process.operations
+
+
+def check(forks: Server, folder: Path, process: Process, expected: dict[str, bytes]) -> str:
+    """A run that met an accident ended well, or said what to do; then that is done. Gives what came of it."""
+    assert "Traceback" not in process.errors
+    complaints = [line for line in process.errors.splitlines() if "accident at" in line]
+    if process.code == 0:
+        outcome = "went on" if complaints else "did not notice"
+        assert len(complaints) == len({line.split("could")[0] for line in complaints})  # each kind is told of once
+        assert all("Training goes on." in line for line in complaints)
+        # What is superfluous may stay where it cannot be removed, and nothing is said of that.
+        assert complaints or deterministic_files(folder).keys() >= expected.keys()
+    else:
+        outcome = {1: "could not be saved at its end", 2: "did not begin"}[process.code]
+        assert process.errors.startswith("bdqn: ")
+        if process.code == 1:
+            assert "The last checkpoint could not be written." in process.errors
+            assert forks.run("inspect", str(folder)).code == 0
+            assert not list(folder.rglob(".tmp-*"))  # what could not be completed takes no room
+        assert forks.run(*go_on(folder, STEPS)).code == 0
+    assert essential(deterministic_files(folder)) == essential(expected)
+    assert forks.run("inspect", str(folder)).code == 0
+    assert outcome == "did not notice" or not list(folder.rglob(".tmp-*"))
+    return outcome
+
+
+def test_a_refusal_of_the_disk_at_any_moment_is_survived(
+    forks: Server, tmp_path: Path, unharmed: tuple[dict[str, bytes], int]
+) -> None:
+    expected, operations = unharmed
+    outcomes = set()
+    for operation in (5, *range(operations // 5, operations, operations // 4), operations - 25):
+        folder = tmp_path / str(operation)
+        process = forks.run(*train(folder, STEPS), accident=Accident("ENOSPC", operation))
+        outcomes.add(check(forks, folder, process, expected))
+    assert outcomes >= {"did not begin", "went on", "could not be saved at its end"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS"])
+def test_a_refusal_of_the_disk_at_every_single_operation_is_survived(
+    forks: Server, tmp_path: Path, unharmed: tuple[dict[str, bytes], int], error: str
+) -> None:
+    expected, operations = unharmed
+    outcomes: dict[str, list[int]] = {}
+    for operation in range(1, operations + 1):
+        folder = tmp_path / str(operation)
+        process = forks.run(*train(folder, STEPS), accident=Accident(error, operation))
+        outcomes.setdefault(check(forks, folder, process, expected), []).append(operation)
+    counts = {outcome: len(numbers) for outcome, numbers in outcomes.items()}
+    print(f"{error} at each of {operations} operations: {counts}")
+    # Only what comes before the first decision may keep a run from beginning.
+    assert max(outcomes["did not begin"]) < min(outcomes["went on"])
+
+
+def test_a_long_outage_is_told_once_and_no_row_of_it_is_missing_afterwards(forks: Server, tmp_path: Path) -> None:
+    unharmed, folder = tmp_path / "unharmed", tmp_path / "run"
+    operations = forks.run(*train(unharmed, 1_500), accident=NOTHING).operations
+    # It begins before the first evaluation, so that even the table for it cannot be made, and lasts for 25 refusals.
+    begin = operations // 6
+    process = forks.run(*train(folder, 1_500), accident=Accident("EIO", begin, begin + 24))
+    assert process.code == 0
+    complaints = [line for line in process.errors.splitlines() if "accident" in line]
+    assert sum("No checkpoint could be written" in line for line in complaints) == 1
+    assert sum("The run's files could not be written" in line for line in complaints) == 1
+    assert len(complaints) <= 3  # and one of the replay memory
+    assert process.errors.count("Writing works again") == len(complaints)
+    assert essential(deterministic_files(folder)) == essential(deterministic_files(unharmed))
+    assert b"\n300," in deterministic_files(folder)["evaluations.csv"]
+    assert forks.run("inspect", str(folder)).code == 0
+
+
+@contextmanager
+def small_disk(size: str) -> Iterator[Path]:
+    """A disk in memory, in a namespace of its own: it needs no rights, and goes with the process that holds it."""
+    hold = f"mount -t tmpfs -o size={size} none /mnt && echo ready && exec cat"
+    with subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hold],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stderr is not None
+            if holder.stdout.readline() != "ready\n":
+                pytest.skip(f"no small disk can be mounted here: {holder.stderr.read().strip()}")
+            yield Path(f"/proc/{holder.pid}/root/mnt")
+        finally:
+            holder.kill()
+
+
+def fill(path: Path) -> None:
+    """Leave no room on the disk."""
+    with path.open("ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1024))
+
+
+needs_small_disk = pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare makes the room for a small disk")
+
+
+@needs_small_disk
+def test_on_a_disk_that_is_full_for_a_while_training_goes_on_and_nothing_is_lost(forks: Server, tmp_path: Path) -> None:
+    steps = 1_600
+    unharmed = tmp_path / "unharmed"
+    assert forks.run(*train(unharmed, steps)).code == 0
+    with small_disk("2m") as disk:
+        folder, filler = disk / "run", disk / "filler"
+        process = forks.start(*train(folder, steps))
+        wait_until(lambda: saved(folder), process)
+
+        def full() -> bool:
+            fill(filler)  # again and again: a failed save gives back what it took
+            return "No checkpoint could be written" in process.errors and "run's files could not" in process.errors
+
+        wait_until(full, process)
+        assert "[Errno 28] No space left on device" in process.errors
+        before = saved(folder)
+        time.sleep(0.3)  # for another failed save or two
+        assert forks.run("inspect", str(folder)).code == 0
+        assert saved(folder) == before
+        assert process.poll() is None  # it trains on
+        filler.unlink()
+        wait_until(lambda: saved(folder) > before, process)
+        assert process.wait() == 0
+        told = process.errors.splitlines()
+        assert len(told) <= 6  # of the tables, the checkpoints and the replay memory: once, and once that it is over
+        assert len(told) == 2 * sum("Training goes on." in line for line in told)
+        assert essential(deterministic_files(folder)) == essential(deterministic_files(unharmed))
+        assert status(folder) == "finished"
+        assert forks.run("inspect", str(folder)).code == 0
+    print(f"Full after decision {before}:", *told, sep="\n  ")
+
+
+@pytest.mark.long
+@needs_small_disk
+def test_a_full_disk_ends_tensorboards_events_and_not_the_run(forks: Server, tmp_path: Path) -> None:
+    """Its writer works in a thread of its own, and fails in ours at the next figure, or when it is closed."""
+    with small_disk("2m") as disk:
+        folder, filler = disk / "run", disk / "filler"
+        process = forks.start(*train(folder, 100_000, "--tensorboard"))
+        wait_until(lambda: saved(folder), process)
+
+        def told() -> bool:
+            fill(filler)
+            return "No checkpoint could" in process.errors and "TensorBoard's events end here" in process.errors
+
+        wait_until(told, process)
+        process.send(signal.SIGTERM)
+        assert process.wait() == 1
+        assert "The last checkpoint could not be written." in process.errors.splitlines()[-1]
+        filler.unlink()
+        assert forks.run("inspect", str(folder)).code == 0
+        assert forks.run("resume", str(folder), "--quiet", "--steps", str(saved(folder) + 100)).code == 0
