@@ -110,6 +110,8 @@ class Server:
         """Begin ``bdqn argv``, at a given time of the monotonic clock if that is to come."""
         self._count += 1
         log = self._logs / str(self._count)
+        for suffix in (".out", ".err"):
+            log.with_suffix(suffix).touch()  # a process may be killed before it writes anything
         detail = vars(accident) if accident else None
         process = Process(self, self.ask(start=argv, log=str(log), accident=detail, at=at), log)
         self._started.append(process)

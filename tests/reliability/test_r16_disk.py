@@ -62,7 +62,7 @@ def test_a_refusal_of_the_disk_at_any_moment_is_survived(
 ) -> None:
     expected, operations = unharmed
     outcomes = set()
-    for operation in (5, *range(operations // 5, operations, operations // 4), operations - 25):
+    for operation in (5, operations // 3, 2 * operations // 3, operations - 25):
         folder = tmp_path / str(operation)
         process = forks.run(*train(folder, STEPS), accident=Accident("ENOSPC", operation))
         outcomes.add(check(forks, folder, process, expected))
@@ -88,10 +88,10 @@ def test_a_refusal_of_the_disk_at_every_single_operation_is_survived(
 
 def test_a_long_outage_is_told_once_and_no_row_of_it_is_missing_afterwards(forks: Server, tmp_path: Path) -> None:
     unharmed, folder = tmp_path / "unharmed", tmp_path / "run"
-    operations = forks.run(*train(unharmed, 1_500), accident=NOTHING).operations
-    # It begins before the first evaluation, so that even the table for it cannot be made, and lasts for 25 refusals.
-    begin = operations // 6
-    process = forks.run(*train(folder, 1_500), accident=Accident("EIO", begin, begin + 24))
+    operations = forks.run(*train(unharmed, 1_000), accident=NOTHING).operations
+    # It begins before the first evaluation, so that even the table for it cannot be made, and lasts for 15 refusals.
+    begin = operations // 5
+    process = forks.run(*train(folder, 1_000), accident=Accident("EIO", begin, begin + 14))
     assert process.code == 0
     complaints = [line for line in process.errors.splitlines() if "accident" in line]
     assert sum("No checkpoint could be written" in line for line in complaints) == 1

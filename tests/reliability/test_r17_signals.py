@@ -57,7 +57,7 @@ def unharmed(forks: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return files(folder, STEPS)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_saves_the_run_where_it_is_and_it_goes_on_from_there(
     forks: Server, tmp_path: Path, unharmed: dict[str, bytes], number: signal.Signals
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_signal_saves_the_run_where_it_is_and_it_goes_on_from_there(
 @pytest.mark.parametrize("steps", [500, 300], ids=["on-the-way", "at-the-end"])
 def test_an_evaluation_that_a_signal_cuts_short_is_redone(forks: Server, tmp_path: Path, steps: int) -> None:
     unharmed, folder = tmp_path / "unharmed", tmp_path / "run"
-    long = ("--eval-episodes", "200")
+    long = ("--eval-episodes", "120")
     process = forks.start(*train(folder, steps), *long)
     # The row of decision 300 is written just before the evaluation that is due then.
     wait_until(lambda: (folder / "metrics.csv").exists() and "\n300," in (folder / "metrics.csv").read_text(), process)

@@ -31,7 +31,7 @@ def race(forks: Server, commands: list[tuple[str, ...]], rng: random.Random) -> 
     return sorted(processes, key=lambda process: process.code or 0)
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_of_two_that_begin_a_run_at_once_one_is_refused(
     forks: Server, tmp_path: Path, unharmed: dict[str, bytes], rounds: int
 ) -> None:
@@ -47,7 +47,7 @@ def test_of_two_that_begin_a_run_at_once_one_is_refused(
         assert (folder / "command.txt").read_text().count("\n") == 1
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_of_all_that_go_on_with_a_killed_run_at_once_one_does(
     forks: Server, tmp_path: Path, unharmed: dict[str, bytes], rounds: int
 ) -> None:
@@ -73,7 +73,7 @@ def test_of_all_that_go_on_with_a_killed_run_at_once_one_does(
         assert status(folder) == "finished"
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_of_one_that_begins_and_one_that_resumes_at_once_the_first_trains(
     forks: Server, tmp_path: Path, unharmed: dict[str, bytes], rounds: int
 ) -> None:

@@ -50,7 +50,7 @@ def train_recorded(
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C, or a request to terminate, take effect between two steps, where the agent is whole.
+    """Let Ctrl-C, a request to terminate or a closed terminal take effect between two steps, where the agent is whole.
 
     The second Ctrl-C takes effect at once.
     """
@@ -61,7 +61,10 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup, a closed terminal is no reason to stop
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield lambda: asked
     finally:
