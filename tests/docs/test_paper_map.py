@@ -116,7 +116,7 @@ def test_deviations_are_numbered_without_gaps_and_no_other_is_referred_to() -> N
 
 
 def test_every_promise_of_reliability_names_its_own_test() -> None:
-    page = text_of_page(ROOT / "docs" / "reliability.md")
+    page, _ = text_of_page(ROOT / "docs" / "reliability.md").split("## Measured")
     promises = dict(re.findall(r"^\| R(\d+) \|(.*)\|$", page, flags=re.MULTILINE))
     assert list(promises) == [str(number) for number in range(1, 21)]
     for number, row in promises.items():

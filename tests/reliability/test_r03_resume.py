@@ -495,6 +495,7 @@ def test_a_new_process_goes_on_exactly(tmp_path: Path, case: Case) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore::bdqn.diagnostics.SpreadWarning")  # small settings are not sensible ones
 def test_every_kind_of_training_is_cut_at_many_random_steps(tmp_path: Path) -> None:
     seed = int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
     print(f"seed {seed}")
