@@ -25,7 +25,7 @@ OBSERVATIONS = np.random.default_rng(0).normal(0, 0.5, (20, 4)).astype(np.float3
 
 
 def learner(seed: int = 0, **settings: object) -> Learner:
-    usual = {"features": 8, "buffer_size": 300, "learning_starts": 50, "posterior_update_interval": 50}
+    usual = {"features": 8, "buffer_size": 100, "learning_starts": 50, "posterior_update_interval": 50}
     return bdqn.make("bdqn", "CartPole-v1", seed=seed, **{**usual, "batch_size": 8, **settings})
 
 
@@ -147,10 +147,11 @@ def test_settings_can_be_replaced_and_environments_given_again(tmp_path: Path) -
 # --- which checkpoints stay -----------------------------------------------------------------------------------
 
 
-def train(folder: Path, scores: list[float | None], keep: int, interval: int = 100) -> tuple[Learner, Checkpoints]:
+def train(folder: Path, scores: list[float | None], keep: int) -> tuple[Learner, Checkpoints]:
+    """A training with a checkpoint every 40 decisions; in a memory of 100 frames, segments of 25 come and go."""
     agent, checkpoints = learner(), Checkpoints(folder, keep=keep)
     for score in scores:
-        agent.learn(interval)
+        agent.learn(40)
         checkpoints.save(agent, score=score)
     return agent, checkpoints
 
@@ -162,29 +163,29 @@ def steps_of(checkpoints: Checkpoints) -> list[int]:
 @pytest.mark.parametrize("keep", [1, 2, 4])
 def test_the_newest_stay(tmp_path: Path, keep: int) -> None:
     _, checkpoints = train(tmp_path, [None] * 6, keep)
-    assert steps_of(checkpoints) == [100 * i for i in range(7 - keep, 7)]
+    assert steps_of(checkpoints) == [40 * i for i in range(7 - keep, 7)]
     needed = set.union(*map(segments, checkpoints.generations()))
     assert names(tmp_path / "replay") == needed
 
 
 def test_the_best_stays_too_without_its_replay(tmp_path: Path) -> None:
     _, checkpoints = train(tmp_path, [1.0, 5.0, 2.0, 3.0, 4.0, 4.5, 0.0], keep=2)
-    assert steps_of(checkpoints) == [200, 600, 700]
+    assert steps_of(checkpoints) == [80, 240, 280]
     best = checkpoints.generations()[0]
     assert segments(best)
     assert not segments(best) & names(tmp_path / "replay")
-    expected = learner().learn(200)
+    expected = learner().learn(80)
     np.testing.assert_array_equal(bdqn.load(best).q_values(OBSERVATIONS), expected.q_values(OBSERVATIONS))
     assert find_agent(tmp_path, best=True) == best
-    assert find_agent(tmp_path).name == "gen-000000000700"
+    assert find_agent(tmp_path).name == "gen-000000000280"
 
 
 def test_a_better_one_takes_its_place_and_of_equals_the_newer_stays(tmp_path: Path) -> None:
     agent, checkpoints = train(tmp_path, [1.0, 5.0, 2.0, 5.0, 1.0], keep=1)
-    assert steps_of(checkpoints) == [400, 500]
-    agent.learn(100)
+    assert steps_of(checkpoints) == [160, 200]
+    agent.learn(40)
     checkpoints.save(agent, score=6.0)
-    assert steps_of(checkpoints) == [600]
+    assert steps_of(checkpoints) == [240]
 
 
 def test_the_best_cannot_be_gone_on_from_without_its_replay(tmp_path: Path) -> None:
@@ -193,15 +194,15 @@ def test_the_best_cannot_be_gone_on_from_without_its_replay(tmp_path: Path) -> N
     shutil.rmtree(newest)
     with pytest.raises(CheckpointError, match=r"env0-\d+-\w+\.safetensors cannot be read"):
         Checkpoints(tmp_path).load()
-    assert bdqn.load(best).num_timesteps == 100
+    assert bdqn.load(best).num_timesteps == 40
 
 
 def test_what_an_interrupted_save_left_is_removed_by_the_next(tmp_path: Path) -> None:
     agent, checkpoints = train(tmp_path, [None], keep=2)
-    (tmp_path / ".tmp-gen-000000000200").mkdir()
-    (tmp_path / ".tmp-gen-000000000200" / "agent.json").write_text("half")
+    (tmp_path / ".tmp-gen-000000000060").mkdir()
+    (tmp_path / ".tmp-gen-000000000060" / "agent.json").write_text("half")
     (tmp_path / "replay" / ".tmp-env0-000000000075-0123456789abcdef.safetensors").write_text("half")
-    agent.learn(100)
+    agent.learn(40)
     checkpoints.save(agent)
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".tmp-")]
 
