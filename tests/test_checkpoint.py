@@ -120,7 +120,7 @@ def test_a_kill_never_leaves_half_an_agent(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     found = elsewhere(kill_at_every_operation, tmp_path / "after-0", tmp_path / "after-60", place)
-    assert len(found) > 20  # that many file operations make a save
+    assert len(found) > 15  # about that many file operations make a save
     assert found.count(-1) <= 1
     assert found == sorted(found, key=(0, -1, 60).index)  # first the old one, then the new one
     assert found[-1] == 60

@@ -195,6 +195,7 @@ MANIFESTS: dict[str, Callable[[Any], Any]] = {
     "segment twice": lambda m: m["segments"].append(m["segments"][0]),
     **{f"no member {i}": without("members", i) for i in range(6)},
     **{f"segment of environment {v!r}": at("segments", 0, "env", value=v) for v in (1, 2**40, -1, "0", True, None)},
+    "segment of no environment": lambda m: m["segments"].append({**m["segments"][0], "name": "more", "env": 1}),
     **{f"segment from {v!r}": at("segments", 0, "start", value=v) for v in (0, 1, 2**62, 2**63, -1, "0", None)},
     **{f"segment of {v!r} frames": at("segments", 0, "frames", value=v) for v in (0, 1, 99, 2**62, -1, "100")},
     **{f"no segment {i}": without("segments", i) for i in (0, 1, -1)},
@@ -226,6 +227,21 @@ def test_a_manifest_that_lies_is_rejected(newest: Path, rejected: Library) -> No
         except BaseException as error:
             error.add_note(f"The manifest's lie was: {name}")
             raise
+
+
+@pytest.mark.parametrize("name", ["../secret", "{}/secret", "folder/secret", ".secret"])
+def test_a_name_leads_nowhere_even_if_all_else_fits(newest: Path, rejected: Library, name: str) -> None:
+    """A copy of the very member that is named; only the name tells that it is not the checkpoint's own."""
+    name = name.format(newest.parent)
+    (newest / "folder").mkdir()
+    shutil.copy(newest / "agent.json", newest / name)
+    forge(newest, at("members", 0, "name", value=name))
+    assert "is no file name" in rejected(newest)
+
+
+def test_a_manifest_is_not_read_beyond_its_limit(newest: Path, rejected: Library) -> None:
+    os.truncate(newest / "manifest.json", 2**43)
+    assert "where 16,777,216 are expected at most" in rejected(newest)
 
 
 # --- values ---------------------------------------------------------------------------------------------------
@@ -414,6 +430,13 @@ def test_neither_is_one_that_has_no_posterior(tmp_path: Path) -> None:
         bdqn.load(saved)
 
 
+def test_a_posterior_larger_than_the_saved_one_is_not_made(newest: Path, rejected: Library) -> None:
+    """With one layer the weights are few, but the regression's matrices, 384 MB, would fit this machine."""
+    forge_arrays(newest, "agent.safetensors", at("online/head.dense.0.weight", value=np.zeros((2_000, 4), np.float32)))
+    forge(newest, lambda m: m["about"]["settings"].update(features=2_000, mlp_layers=1))
+    assert "2,000 features, but does not hold as much" in rejected(newest)
+
+
 # --- generators and environments ------------------------------------------------------------------------------
 
 PCG = {"bit_generator": "PCG64", "state": {"state": 1, "inc": 1}, "has_uint32": 0, "uinteger": 0}
@@ -449,6 +472,15 @@ def test_a_mersenne_twister_beyond_its_end_is_rejected(tmp_path: Path) -> None:
             Checkpoints(tmp_path).load()
     forge_json(folder, "environments.json", at(*place, value=624))
     Checkpoints(tmp_path).load()
+
+
+@pytest.mark.parametrize("key", ["returns", "lengths"])
+@pytest.mark.parametrize("wrong", [[], [1, 2]])
+def test_episodes_of_more_or_fewer_environments_are_rejected(
+    newest: Path, rejected: Library, key: str, wrong: list[int]
+) -> None:
+    forge_json(newest, "environments.json", at(key, value=wrong))
+    rejected(newest, agent=False)
 
 
 @pytest.mark.parametrize(
