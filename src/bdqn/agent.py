@@ -11,7 +11,7 @@ Alg. 3 of the paper is this file with a Bayesian head, greedy actions under a po
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -70,6 +70,7 @@ class QAgent:
         self.training_index: Index = None
         self.acting_index: Index = None
         self._env_steps = 0  # decisions of each environment
+        self.refit_due = False  # true between decisions only where a refit was told to stop
         self._in_sync = True  # target and online network are equal
         self._blas = ThreadpoolController()
         self._spread_watch = SpreadWatch()
@@ -102,31 +103,36 @@ class QAgent:
 
     # --- learning -------------------------------------------------------------------------------------------
 
-    def observe(self, action: Actions, step: Step) -> None:
-        """What N environments answered to these actions; learn what is due."""
+    def observe(self, action: Actions, step: Step, stop: Callable[[], bool] = lambda: False) -> None:
+        """What N environments answered to these actions; learn what is due, but no refit where ``stop()`` holds."""
         check_step(step, self.steps + self.num_envs)
         terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
         self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs)
         before, self.steps = self.steps, self.steps + self.num_envs
         self._env_steps += 1
-        # A loaded agent has taken its first decisions long ago, but its memory starts empty.
-        if self.choices.learns and min(self.steps, self.replay.seen) >= self.training.learning_starts:
+        if self.choices.learns and self._has_started:
             # While every reward was zero there is no unit; then one look at the memory is enough.
             if not self.reward_unit and (step.reward.any() or before < self.training.learning_starts):
                 self.reward_unit = self.replay.rms_reward()
             self._learn_what_is_due(before)
         self._redraw_what_is_due(before, step.ended)
+        self.refit_if_due(stop)
+
+    @property
+    def _has_started(self) -> bool:
+        """A loaded agent has taken its first decisions long ago, but its memory starts empty."""
+        return min(self.steps, self.replay.seen) >= self.training.learning_starts
 
     def _learn_what_is_due(self, before: int) -> None:
         training = self.training
         for _ in range(self._due(before, training.train_freq)):
             self.update()
-        # Order matters: the posterior must be fitted to the features that the target will evaluate it on.
+        # The refit comes after it: the posterior must be fitted to the features that the target evaluates it on.
         if self._due(before, training.target_update_interval):
             self.sync()
         refit = self.choices.refit
         if refit and (self._due(before, refit.interval) or (refit.at_start and not self.online.head.fitted)):
-            self.refit(refit)
+            self.refit_due = True
 
     def update(self) -> None:
         """One step on theta towards the temporal-difference target, on one minibatch."""
@@ -182,32 +188,60 @@ class QAgent:
         self.target.load_state_dict(self.online.state_dict())
         self._in_sync = True
 
-    def refit(self, refit: Refit) -> None:
-        """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten."""
+    def refit_if_due(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Fit the posterior if that is due; where ``stop()`` holds it stays due, and nothing has changed.
+
+        It may take a minute on Atari, and whoever asks a run to stop should not wait for it.
+        """
+        if self.refit_due and self.choices.refit and self._has_started:
+            self.refit_due = not self.refit(self.choices.refit, stop)
+        else:
+            self.refit_due = False
+
+    def refit(self, refit: Refit, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten.
+
+        Says whether it came to its end before ``stop()`` held.
+        """
+        rng = self.rngs["refit"].bit_generator
+        before = rng.state
         try:
             with torch.no_grad(), self._numpy_threads():
-                self._fit_posterior(refit)
+                data = self._regression(refit, stop)
+                if data is None:
+                    rng.state = before
+                    return False
+                self._fit_posterior(*data)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
+        return True
 
-    def _fit_posterior(self, refit: Refit) -> None:
-        head, target_head = self.online.head, self.target.head
+    def _regression(self, refit: Refit, stop: Callable[[], bool]) -> tuple[Moments, Tensor] | None:
+        """The moments of B transitions, and some of their features; nothing where it is told to stop."""
+        head = self.online.head
         assert isinstance(head, BayesianHead)
-        assert isinstance(target_head, BayesianHead)
         indices = head.training_indices(self.training_index)
         moments = Moments.zero(head.dim, (self.num_actions,))
         some_phi: Tensor | None = None
         for batch in self._refit_batches(refit.batch_size):
+            if stop():
+                return None
             targets = self.td_target(batch, indices, refit.bootstrap)
             phi = self.online.features(self._tensor(batch.obs))
             moments.add_by_action(head.regressors(phi), batch.action, targets.cpu().numpy())
             some_phi = phi[:256] if some_phi is None else some_phi
+        assert some_phi is not None  # there are at least learning_starts transitions
+        return moments, some_phi
+
+    def _fit_posterior(self, moments: Moments, some_phi: Tensor) -> None:
+        head, target_head = self.online.head, self.target.head
+        assert isinstance(head, BayesianHead)
+        assert isinstance(target_head, BayesianHead)
         head.update(moments)
         target_head.weights.copy_(head.weights)
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))
-        assert some_phi is not None  # there are at least learning_starts transitions
         view = QView(self.online, some_phi, self.training_index)
         self.metrics |= posterior_metrics(head, view, some_phi, moments)
         self._spread_watch.look(self.metrics, float(np.abs(view.mean).mean()), isinstance(head.prior.noise, Fixed))
@@ -297,6 +331,7 @@ class QAgent:
                 if index is not None
             },
             "fitted": head.fitted,
+            "refit_due": self.refit_due,
             "in_sync": self._in_sync,
             "steps": self.steps,
             "env_steps": self._env_steps,
@@ -328,7 +363,7 @@ class QAgent:
             head.fitted = bool(state["fitted"])
         indices = {name: index.to(self.device) for name, index in _own_tensors(state["indices"]).items()}
         self.training_index, self.acting_index = indices.get("training"), indices.get("acting")
-        self._in_sync = bool(state["in_sync"])
+        self.refit_due, self._in_sync = bool(state["refit_due"]), bool(state["in_sync"])
         self.steps, self._env_steps, self.updates = (int(state[name]) for name in ("steps", "env_steps", "updates"))
         self.reward_unit = float(state["reward_unit"])
         known = self.metric_names

@@ -7,7 +7,6 @@ loaded from it goes on bit for bit as if it had never stopped, on the same machi
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,6 @@ ENVIRONMENTS = ("environments.json", "environments.safetensors")
 REPLAY_TAIL = "replay.safetensors"
 RUN = "run.json"
 SEGMENTS = "replay"  # the directory of replay segments
-_GENERATION = re.compile(r"gen-(\d{12})")
 
 
 # --- an agent alone -----------------------------------------------------------------------------------------
@@ -83,15 +81,15 @@ def find_agent(path: Path, *, best: bool = False) -> Path:
     """The directory of a saved agent: ``path`` itself, or the newest (the ``best``) sound generation of a run."""
     if generation.is_generation(path):
         return path
-    sound, problems = [], []
-    for folder in (*_generations(path), *_generations(path / "checkpoints")):
+    sound: list[tuple[float, int, Path]] = []
+    problems = []
+    for folder in (*generation.all_in(path), *generation.all_in(path / "checkpoints")):
         try:
             manifest = generation.read(folder)
             for name in AGENT:
                 generation.read_member(folder, manifest.member(name))
-            sound.append(
-                (float("-inf") if manifest.score is None or not best else manifest.score, manifest.step, folder)
-            )
+            score = float("-inf") if manifest.score is None or not best else manifest.score
+            sound.append((score, len(sound), folder))  # of equal ones the newest
         except CheckpointError as error:
             problems.append(str(error))
     if sound:
@@ -128,7 +126,7 @@ class Checkpoints:
 
     def generations(self) -> list[Path]:
         """All that there are, oldest first."""
-        return _generations(self.folder)
+        return generation.all_in(self.folder)
 
     def keep_up(self, learner: Learner) -> None:
         """Write what the replay memory has completed; called now and then, it leaves little for ``save`` to do."""
@@ -144,7 +142,7 @@ class Checkpoints:
         """
         learner.agent.check_finite()
         files = self._files(learner)
-        folder = self.folder / f"gen-{learner.num_timesteps:012d}"
+        folder = self.folder / generation.name_of(learner.num_timesteps, learner.agent.refit_due)
         if folder.exists():  # this very state, then: what comes after it follows from it
             with suppress(OSError):  # a crash may have come before that
                 self._clear()
@@ -190,7 +188,8 @@ class Checkpoints:
         agent, surroundings = _read_state(folder, manifest, AGENT), _read_state(folder, manifest, ENVIRONMENTS)
         with _as_checkpoint_error(folder):
             run = dict(json.loads(generation.read_member(folder, manifest.member(RUN))))
-            if folder.name != f"gen-{manifest.step:012d}" or len(surroundings["obs"]) != manifest.about["num_envs"]:
+            name = generation.name_of(manifest.step, agent["refit_due"])
+            if folder.name != name or len(surroundings["obs"]) != manifest.about["num_envs"]:
                 raise CheckpointError(f"{folder} is not what its manifest says it is.")
         has_replay = manifest.has(REPLAY_TAIL) or bool(manifest.segments)
         tail = generation.read_member(folder, manifest.member(REPLAY_TAIL)) if has_replay else b""
@@ -226,7 +225,7 @@ class Checkpoints:
         durable.discard_leftovers(self.folder)
         manifests = {folder: manifest for folder in self.generations() if (manifest := _try_to_read(folder))}
         recent = list(manifests)[-self._keep :]
-        scored = [(m.score, m.step, folder) for folder, m in manifests.items() if m.score is not None]
+        scored = [(m.score, age, folder) for age, (folder, m) in enumerate(manifests.items()) if m.score is not None]
         kept = {*recent, *([max(scored)[2]] if scored else [])}
         for folder in manifests.keys() - kept:
             durable.discard(folder)
@@ -347,12 +346,6 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     refits = recipe_named(configuration.agent).choices(configuration.agent_settings).refit is not None
     if layers > len(state["online"]) or (refits and state["posterior"]["factor"].size < features**2):
         raise ValueError(f"it declares {layers:,} layers of {features:,} features, but does not hold as much.")
-
-
-def _generations(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if _GENERATION.fullmatch(path.name) and path.is_dir())
 
 
 def _try_to_read(folder: Path) -> Manifest | None:

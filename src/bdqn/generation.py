@@ -23,7 +23,7 @@ from bdqn import durable, tree
 from bdqn.memory import free_memory
 from bdqn.settings import SettingError
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 LARGEST_MANIFEST = 16 << 20  # bytes; a hostile file is not read to its end to find that out
 LARGE = 64 << 20  # bytes; what is larger is compared with the free memory before it is read
@@ -36,6 +36,7 @@ ABOUT: dict[str, Any] = {
     "own_network": bool,
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
+_GENERATION = re.compile(r"gen-(\d{12})(-refit-due)?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -101,6 +102,19 @@ def write(
     seal = f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode()
     durable.write_directory(folder, {**members, MANIFEST: text, SEAL: seal})
     return manifest
+
+
+def name_of(step: int, refit_due: bool) -> str:
+    """After the decisions taken; a state that a refit was missing from has a name apart, so that both may stand."""
+    return f"gen-{step:012d}" + ("-refit-due" if refit_due else "")
+
+
+def all_in(folder: Path) -> list[Path]:
+    """Every checkpoint in a directory, sound or not, the newest last."""
+    if not folder.is_dir():
+        return []
+    found = [(match, path) for path in folder.iterdir() if (match := _GENERATION.fullmatch(path.name))]
+    return [path for _, _, path in sorted((match[1], match[2] is None, path) for match, path in found if path.is_dir())]
 
 
 def read(folder: Path) -> Manifest:

@@ -155,14 +155,18 @@ class Learner:
             atari["max_episode_frames"] = self.configuration.atari.resolve().evaluation_max_frames
         return make_env(self.env_source, env_kwargs=self.env_kwargs, **atari)
 
-    def steps(self, total_steps: int) -> Iterator[Step]:
-        """Interact and learn for ``total_steps`` decisions, giving each step as it happens."""
+    def steps(self, total_steps: int, stop: Callable[[], bool] = lambda: False) -> Iterator[Step]:
+        """Interact and learn for ``total_steps`` decisions, giving each step as it happens.
+
+        A refit that is cut short because ``stop()`` holds is made up for at the next call.
+        """
+        self.agent.refit_if_due(stop)
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
             self._amid_decision = True  # the environments may be ahead of the agent
             actions = self.agent.act(self.envs.obs)
             step = self.envs.step(actions)
-            self.agent.observe(actions, step)
+            self.agent.observe(actions, step, stop)
             self._amid_decision = False
             yield step
 

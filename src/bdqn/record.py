@@ -65,10 +65,11 @@ class RunRecord:
         self.folder = folder
         self.status = "running"
         self._metrics = learner.agent.metric_names
-        state = state or {"rows": {}, "recent": [], "evaluated": 0, "evaluation": None}
+        state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
         _check_state(state)
         self._rows = dict(state["rows"])
         self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
+        self.logged: int = state["logged"]  # the decision of the latest row of metrics
         self.evaluated: int = state["evaluated"]  # the decision after which it was last evaluated
         self._evaluation: float | None = state["evaluation"]
         self.saved = learner.num_timesteps  # the decision of the latest checkpoint
@@ -134,6 +135,7 @@ class RunRecord:
         surprises = values.keys() - set(self._metrics)
         if surprises:
             raise ValueError(f"metrics.csv has no column for {', '.join(sorted(surprises))}.")
+        self.logged = step
         rollout = dict(zip(ROLLOUT_METRICS, (self.mean_return, self.mean_length), strict=True))
         figures = rollout | {name: values.get(name) for name in self._metrics}
         self._tables["metrics"].add(step, *figures.values())
@@ -214,6 +216,7 @@ class RunRecord:
         return {
             "rows": {name: table.rows for name, table in self._tables.items()},
             "recent": [list(episode) for episode in self._recent],
+            "logged": self.logged,
             "evaluated": self.evaluated,
             "evaluation": self._evaluation,
         }
@@ -261,7 +264,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
 def _check_state(state: Mapping[str, Any]) -> None:
     """Refuse what ``RunRecord.state`` cannot have given: it comes from a file."""
     with suppress(KeyError, TypeError, AttributeError, ValueError):
-        counts = (*state["rows"].values(), state["evaluated"], *(length for _, length in state["recent"]))
+        lengths = (length for _, length in state["recent"])
+        counts = (*state["rows"].values(), state["logged"], state["evaluated"], *lengths)
         latest = 0.0 if state["evaluation"] is None else state["evaluation"]
         numbers = (latest, *(total for total, _ in state["recent"]))
         if all(map(is_count, counts)) and all(isinstance(number, int | float) for number in numbers):

@@ -29,29 +29,32 @@ def train(
     if schedule.eval_freq:
         check_can_evaluate(learner)
     now = learner.num_timesteps
-    log_at, save_at = _next(now, schedule.log_freq), _next(now, schedule.save_freq)
-    # From the latest evaluation and not from now: one that an interruption cut short is still due.
-    evaluate_at = _next(record.evaluated, schedule.eval_freq)
+    save_at = _next(now, schedule.save_freq)
+    # From the latest row and not from now: one that an interruption came before is still due.
+    log_at, evaluate_at = _next(record.logged, schedule.log_freq), _next(record.evaluated, schedule.eval_freq)
     seal_at = now + SEAL_FREQ
     show_at = time.monotonic()
 
-    def evaluate_if_due() -> None:
-        nonlocal evaluate_at
+    def report_what_is_due() -> None:
+        nonlocal log_at, evaluate_at
+        if learner.agent.refit_due:  # cut short by stop(): the figures are those after it
+            return
+        if now >= log_at:
+            record.metrics(now, learner.agent.metrics)
+            log_at = _next(now, schedule.log_freq)
         if now >= evaluate_at:
             with suppress(Stopped):
                 record.evaluation(now, evaluate(learner, schedule.eval_episodes, seed=learner.seed, stop=stop))
                 evaluate_at = _next(now, schedule.eval_freq)
 
-    evaluate_if_due()
+    learner.agent.refit_if_due(stop)
+    report_what_is_due()
     if not stop():
-        for step in learner.steps(steps - now):
+        for step in learner.steps(steps - now, stop):
             now = learner.num_timesteps
             for episode in step.episodes:
                 record.episode(now, episode)
-            if now >= log_at:
-                record.metrics(now, learner.agent.metrics)
-                log_at = _next(now, schedule.log_freq)
-            evaluate_if_due()
+            report_what_is_due()
             if now >= save_at and not stop():  # when stopped, it is saved below
                 save(learner, record, checkpoints)
                 save_at = _next(now, schedule.save_freq)

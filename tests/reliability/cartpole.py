@@ -39,7 +39,7 @@ def deterministic_files(folder: Path) -> dict[str, bytes]:
 
 def saved(folder: Path) -> int:
     """The decision of the newest checkpoint; 0 without one."""
-    return max((int(path.name[4:]) for path in folder.glob("checkpoints/gen-*")), default=0)
+    return max((int(path.name[4:16]) for path in folder.glob("checkpoints/gen-*")), default=0)
 
 
 def status(folder: Path) -> str:

@@ -15,12 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bdqn.checkpoint import Checkpoints
+from bdqn.checkpoint import Checkpoints, load
 from bdqn.cli.running import train_recorded
 from bdqn.learner import make
 from bdqn.memory import free_memory
+from bdqn.progress import progress
 from bdqn.record import RunRecord
 from bdqn.run import SEAL_FREQ, save
+from bdqn.run import train as train_run
 from bdqn.schedule import Schedule
 
 from .cartpole import go_on, saved, status, train
@@ -89,6 +91,65 @@ def test_an_evaluation_that_a_signal_cuts_short_is_redone(forks: Server, tmp_pat
     assert (folder / "evaluations.csv").read_text().startswith("step,mean_reward,std_reward,episodes\n300,")
 
 
+REFITS = {
+    "learning_starts": 2_200,
+    "posterior_batch_size": 2_150,  # a refit draws so many of the transitions, and looks at them in several parts
+    "posterior_update_interval": 50,
+    "target_update_interval": 40,
+    "features": 16,
+    "buffer_size": 2_400,
+}
+
+
+def train_until(folder: Path, steps: int, stop_in_refit: int | None) -> int:
+    """Train, or go on training, until the so manyth look at whether to stop while a refit is due; how many there were.
+
+    Rows are written, and the agent is evaluated, at decisions that are also those of a refit.
+    """
+    schedule = Schedule(log_freq=50, eval_freq=50, eval_episodes=1)
+    checkpoints = Checkpoints(folder / "checkpoints")
+    folder.mkdir(exist_ok=True)
+    restored = checkpoints.load() if checkpoints.generations() else None
+    learner = restored.learner if restored else make("bdqn", "CartPole-v1", seed=5, **REFITS)
+    going_on = {"state": restored.run, "resumed": {}} if restored else {}
+    looks = 0
+
+    def stop() -> bool:
+        nonlocal looks
+        looks += learner.agent.refit_due
+        return stop_in_refit is not None and looks >= stop_in_refit
+
+    with RunRecord(folder, learner, steps, schedule, **going_on) as record, progress(steps, quiet=True) as display:
+        complete = train_run(learner, steps, record, checkpoints, schedule, display, stop)
+    assert complete == (stop_in_refit is None or looks < stop_in_refit)
+    assert learner.agent.refit_due == (not complete)
+    return looks
+
+
+def test_a_refit_that_is_told_to_stop_is_made_up_for(tmp_path: Path) -> None:
+    """On Atari it takes longer than whoever terminates a run will wait."""
+    steps = 2_300  # the first decision of learning, and two refits after it, the last at the very end
+    unharmed = tmp_path / "unharmed"
+    looks = train_until(unharmed, steps, None)
+    assert looks >= 9
+    for cut in range(1, looks + 1):
+        folder = tmp_path / f"cut-{cut}"
+        train_until(folder, steps, cut)
+        assert saved(folder) in (2_200, 2_250, 2_300)
+        train_until(folder, steps, 1)  # again, at once
+        train_until(folder, steps, None)
+        assert files(folder, steps) == files(unharmed, steps)
+
+
+def test_an_agent_whose_refit_was_cut_short_can_be_used_without_its_memory(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train_until(folder, 2_300, 5)
+    learner = load(folder)
+    assert np.isfinite(learner.q_posterior(np.zeros(4)).std).all()
+    learner.learn(10)
+    assert not learner.agent.refit_due
+
+
 @pytest.mark.long
 def test_signals_at_random_moments_lose_nothing(forks: Server, tmp_path: Path) -> None:
     """Also while it starts, while it saves, and a second one while it is about to end because of the first."""
@@ -124,18 +185,18 @@ def test_signals_at_random_moments_lose_nothing(forks: Server, tmp_path: Path) -
     print(f"{len(codes)} signals, exit codes {counts}, the slowest exit took {slowest:.2f} s")
 
 
-def full_memory(path: str) -> None:
-    """Train with a replay memory of a million Atari frames that is full, until a signal; runs in its own process."""
+def full_memory(path: str, frames_held: int, log_freq: int, learning_starts: int) -> None:
+    """Train with a replay memory of Atari frames that is full, until a signal; runs in its own process."""
     folder = Path(path)
-    learner = make("bdqn", "ALE/Pong-v5", buffer_size=FRAMES)
+    learner = make("bdqn", "ALE/Pong-v5", buffer_size=frames_held, learning_starts=learning_starts)
     checkpoints = Checkpoints(folder / "checkpoints")
-    schedule = Schedule(log_freq=100)
+    schedule = Schedule(log_freq=log_freq)
     record = RunRecord(folder, learner, FRAMES, schedule)
     replay, rng = learner.agent.replay, np.random.default_rng(0)
     frames = rng.integers(256, size=(1_000, *learner.agent.spec.shape), dtype=np.uint8)
     no = np.zeros(1, np.bool_)
     began = time.monotonic()
-    for i in range(FRAMES + 1_000):
+    for i in range(frames_held + 1_000):
         obs = frames[i % 1_000][None]
         replay.add(np.zeros(1, np.int64), np.ones(1), obs, no, no, obs)
         if i % SEAL_FREQ == 0:
@@ -155,13 +216,13 @@ def load_full_memory(path: str) -> tuple[float, int, int]:
     return seconds, len(learner.agent.replay), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-@pytest.mark.long
-def test_a_full_memory_of_a_million_frames_is_saved_within_the_limit(tmp_path: Path) -> None:
-    if free_memory() < 10e9:
-        pytest.skip(f"a million frames need 8 GB of memory, here are {free_memory() / 1e9:.1f} GB")
-    folder = tmp_path / "run"
+def terminate_full_memory(
+    folder: Path, frames_held: int, log_freq: int, learning_starts: int, rows: int, pause: float
+) -> float:
+    """Seconds from SIGTERM, a ``pause`` after so many rows of metrics, to the exit of a run with a full memory."""
     folder.mkdir()
-    code = "import sys; from reliability.test_r17_signals import full_memory; full_memory(sys.argv[1])"
+    code = "import sys; from reliability.test_r17_signals import full_memory; "
+    code += f"full_memory(sys.argv[1], {frames_held}, {log_freq}, {learning_starts})"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(folder)],
         cwd=TESTS,
@@ -171,9 +232,10 @@ def test_a_full_memory_of_a_million_frames_is_saved_within_the_limit(tmp_path: P
     ) as process:
         try:
             metrics = folder / "metrics.csv"
-            while not metrics.exists() or metrics.read_text().count("\n") < 3:  # it trains
+            while not metrics.exists() or metrics.read_text().count("\n") < rows + 1:
                 assert process.poll() is None, process.communicate()
                 time.sleep(0.05)
+            time.sleep(pause)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             output, _ = process.communicate(timeout=120)
@@ -182,6 +244,15 @@ def test_a_full_memory_of_a_million_frames_is_saved_within_the_limit(tmp_path: P
             process.kill()
     assert process.returncode == 130, output
     assert status(folder) == "interrupted"
+    return seconds
+
+
+@pytest.mark.long
+def test_a_full_memory_of_a_million_frames_is_saved_within_the_limit(tmp_path: Path) -> None:
+    if free_memory() < 10e9:
+        pytest.skip(f"a million frames need 8 GB of memory, here are {free_memory() / 1e9:.1f} GB")
+    folder = tmp_path / "run"
+    seconds = terminate_full_memory(folder, FRAMES, log_freq=100, learning_starts=50_000, rows=2, pause=0)
     assert seconds < LIMIT
     loaded, transitions, memory = elsewhere(load_full_memory, folder / "checkpoints")
     assert transitions > FRAMES - 10
@@ -191,3 +262,15 @@ def test_a_full_memory_of_a_million_frames_is_saved_within_the_limit(tmp_path: P
     print(f"A checkpoint then paused training for {figures['saved']:.2f} s; SIGTERM to exit took {seconds:.2f} s.")
     print(f"Loading took {loaded:.0f} s and at most {memory / 1e9:.2f} GB of memory.")
     shutil.rmtree(folder)  # eight gigabytes
+
+
+@pytest.mark.long
+def test_a_refit_of_a_hundred_thousand_frames_does_not_delay_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    # The first refit comes with decision 50, soon after the row of decision 40.
+    seconds = terminate_full_memory(folder, 120_000, log_freq=40, learning_starts=50, rows=1, pause=3)
+    (generation,) = (path.name for path in (folder / "checkpoints").glob("gen-*-refit-due"))
+    assert generation == "gen-000000000050-refit-due"
+    print(f"SIGTERM in a refit of 100,000 transitions: {seconds:.2f} s to the exit")
+    assert seconds < LIMIT
+    shutil.rmtree(folder)  # a gigabyte

@@ -65,7 +65,7 @@ def tensor_header(data: bytes) -> dict[str, str]:
 
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
     """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
-    siblings = sorted(folder.resolve().parent.glob("gen-*"))
+    siblings = generation.all_in(folder.resolve().parent)
     segments = folder.resolve().parent / "replay"
     gone = 0
     for segment in manifest.segments:
@@ -87,7 +87,7 @@ def _folders(path: Path) -> list[Path]:
     if generation.is_generation(path):
         return [path]
     for folder in (path / "checkpoints", path):
-        found = sorted(p for p in folder.glob("gen-*") if p.is_dir())
+        found = generation.all_in(folder)
         if found:
             return found
     raise SettingError(f"{path} {'holds no checkpoint' if path.exists() else 'does not exist'}.")
