@@ -181,6 +181,7 @@ def _serve() -> None:
 def _child(start: list[str], log: str, accident: dict[str, Any] | None, at: float) -> NoReturn:
     from bdqn.cli import main
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests run under nohup
     for number, suffix in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{log}.{suffix}", os.O_WRONLY | os.O_CREAT), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

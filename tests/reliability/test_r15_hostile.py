@@ -173,7 +173,7 @@ TOP = {
     "members": [None, 5, {}, [], [1], [None], ["agent.json"]],
     "segments": [None, 5, {}, [], [1]],
     "about": [None, 5, [], {}],
-    "format": [1, 3, "2", None],
+    "format": [1, 2, 4, "3", None],
 }
 NAMES = ["../run.json", "/etc/passwd", "a/b", ".hidden", "..", ".", "", "x\0y", "x" * 300, "agent.json\n", 5, None, "é"]
 SIZES = [-1, 0, 5, 2**40, 2**62, 2**63, 2**70, "5", 1.5, None, True]
@@ -203,14 +203,14 @@ MANIFESTS: dict[str, Callable[[Any], Any]] = {
     "a list": lambda m: [m],
     "empty": lambda _: b"",
     "null": lambda _: b"null",
-    "no JSON": lambda _: b'{"format": 2,',
+    "no JSON": lambda _: b'{"format": 3,',
     "no UTF-8": lambda _: b"\xff\xfe{}",
     "deep": lambda _: b"[" * MB,
     "deep objects": lambda _: b'{"format":' * 100_000,
     "many digits": lambda _: b'{"format": ' + b"9" * 100_000 + b"}",
     "huge": lambda _: b" " * (17 * MB),
     "a huge format": lambda _: {"format": "x" * MB, "bdqn": "y" * MB},
-    "terminal codes": lambda _: {"format": 3, "bdqn": "\x1b]0;owned\x07\nall is well"},
+    "terminal codes": lambda _: {"format": 4, "bdqn": "\x1b]0;owned\x07\nall is well"},
 }
 # These are no lies about the agent, and need not concern who wants only that.
 NOT_THE_AGENT = ("segment", "no segment", "no member", "buffer_size", "batch_size")
@@ -258,11 +258,11 @@ RIGHT = {
 }
 KEYS = {
     "agent.json": (
-        *("online", "target", "optimizer", "posterior", "indices", "fitted", "in_sync", "steps", "env_steps"),
-        *("updates", "reward_unit", "metrics", "spread_watch", "generators"),
+        *("online", "target", "optimizer", "posterior", "indices", "fitted", "refit_due", "in_sync", "steps"),
+        *("env_steps", "updates", "reward_unit", "metrics", "spread_watch", "generators"),
     ),
     "environments.json": ("obs", "returns", "lengths", "own", "predict"),
-    "run.json": ("rows", "recent", "evaluated", "evaluation"),
+    "run.json": ("rows", "recent", "logged", "evaluated", "evaluation"),
 }
 
 
