@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+BENCH := .venv-bench
+READY_BENCH := $(BENCH)/.ready
 
-.PHONY: demo test test-long check setup clean
+.PHONY: demo test test-long check setup bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
@@ -21,6 +23,13 @@ check: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: $(READY_BENCH)
+	$(BENCH)/bin/python benchmarks/bench.py
+	$(BENCH)/bin/python benchmarks/page.py
+
+bench-quick: $(READY_DEV)
+	$(BIN)/python benchmarks/quick.py
+
 setup: $(READY_DEV)
 
 $(READY): pyproject.toml constraints.txt
@@ -33,5 +42,13 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,tensorboard,dev]'
 	touch $@
 
+# Other libraries, in an environment of their own; they need older versions of two packages than constraints.txt has.
+$(READY_BENCH): pyproject.toml constraints.txt benchmarks/requirements.txt
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	grep -vE '^(pandas|filelock)==' constraints.txt > $(BENCH)/constraints.txt
+	$(BENCH)/bin/python -m pip install --quiet -c $(BENCH)/constraints.txt torch
+	$(BENCH)/bin/python -m pip install --quiet -c $(BENCH)/constraints.txt -e '.[atari,minatar]' -r benchmarks/requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) out build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) out build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

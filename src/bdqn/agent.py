@@ -26,15 +26,17 @@ from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
 from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
 from bdqn.heads import BayesianHead, Index, TrainingIndices
 from bdqn.networks import ObservationSpec
-from bdqn.optim import averages, make_optimizer
+from bdqn.optim import make_optimizer
 from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
-from bdqn.qnetwork import make_network
+from bdqn.qnetwork import make_network, warn_if_bfloat16_is_slow
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
 from bdqn.settings import Training
 from bdqn.step import Step
 
+REFIT_CHUNK = 1 << 21  # numbers in the observations that a refit looks at together: more would leave the cache
+REFIT_BLOCK = 4096  # rows that it adds to the Gram matrices together: these are megabytes, to be gone through each time
 WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
 
 
@@ -57,9 +59,11 @@ class QAgent:
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)
+        if training.precision == "bfloat16":
+            warn_if_bfloat16_is_slow(self.device)
         self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
-        self.optimizer = make_optimizer(self.online.parameters(), training)
+        self.optimizer = make_optimizer(self.online.named_parameters(), training)
         self.replay = Replay(training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack)
         names = ("explore", "draw", "replay", "refit")
         self.rngs = {name: generator(seed, name) for name in names}
@@ -85,12 +89,14 @@ class QAgent:
         self.replay.start(obs, envs)
         self._redraw_at_episode_starts(np.arange(self.num_envs) if envs is None else envs)
 
+    @torch.no_grad()
     def act(self, obs: NDArray[Any]) -> Actions:
         """One action for each environment."""
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
             return uniform(rng, len(obs), self.num_actions)
-        return self.choices.policy(self.view(obs, self.acting_index), self.steps, rng)
+        phi = self.online.features(self._tensor(obs))
+        return self.choices.policy(QView(self.online, phi, self.acting_index), self.steps, rng)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
@@ -140,7 +146,7 @@ class QAgent:
         loss = self.loss(batch)
         self.metrics["train/loss"] = value = float(loss.detach())
         check_loss(value, self.steps, batch, self.online, self.target)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.clear()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.updates += 1
@@ -153,9 +159,10 @@ class QAgent:
         indices = self.online.head.training_indices(self.training_index)
         target = self.td_target(batch, indices, self.choices.bootstrap)
         q = self.online.q(self.online.features(self._tensor(batch.obs)), indices.predict)
-        predicted = q.gather(1, self._tensor(batch.action)[:, None]).squeeze(1)
+        predicted = q.gather(1, self._tensor(batch.action[:, None]))
         error = nn.functional.mse_loss if self.training.loss == "squared" else nn.functional.smooth_l1_loss
-        return error(predicted, target) / self.training.gradient_divisor
+        loss = error(predicted, target[:, None])
+        return loss if self.training.gradient_divisor == 1 else loss / self.training.gradient_divisor
 
     @torch.no_grad()
     def td_target(self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap) -> Tensor:
@@ -169,17 +176,17 @@ class QAgent:
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)
 
-        reward = self._tensor(batch.reward) / (self.reward_unit or 1.0)
+        reward = batch.reward / np.float32(self.reward_unit or 1.0)
         if self.training.reward_clip:
-            reward = reward.clamp(-self.training.reward_clip, self.training.reward_clip)
-        discount = self.training.gamma * (~self._tensor(batch.terminal)).float()  # termination is a discount of zero
-        return reward + discount * bootstrap(select, evaluate)
+            reward = reward.clip(-self.training.reward_clip, self.training.reward_clip)
+        discount = np.float32(self.training.gamma) * ~batch.terminal  # termination is a discount of zero
+        return torch.addcmul(self._tensor(reward), self._tensor(discount), bootstrap(select, evaluate))
 
     def check_finite(self) -> None:
         """Refuse any weight, any part of the belief and any of the optimizer's averages that is not finite."""
         check_network("online", self.online, self.steps)
         check_network("target", self.target, self.steps)
-        check_optimizer(self.online, self.optimizer, self.steps)
+        check_optimizer(self.optimizer, self.steps)
         for draw in (self.training_index, self.acting_index):
             check_draw(draw, self.steps)
 
@@ -206,12 +213,15 @@ class QAgent:
         rng = self.rngs["refit"].bit_generator
         before = rng.state
         try:
-            with torch.no_grad(), self._numpy_threads():
-                data = self._regression(refit, stop)
+            with torch.no_grad():
+                # The network has the cores: threads of NumPy's would keep one busy, waiting for more to do.
+                with self._numpy_threads(1):
+                    data = self._regression(refit, stop)
                 if data is None:
                     rng.state = before
                     return False
-                self._fit_posterior(*data)
+                with self._numpy_threads():
+                    self._fit_posterior(*data)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
         return True
@@ -222,16 +232,22 @@ class QAgent:
         assert isinstance(head, BayesianHead)
         indices = head.training_indices(self.training_index)
         moments = Moments.zero(head.dim, (self.num_actions,))
-        some_phi: Tensor | None = None
+        rows: list[tuple[Tensor, Tensor, Tensor]] = []  # features, actions and targets that are not in the moments yet
+
+        def add() -> Tensor:
+            phi, action, target = (torch.cat(column) for column in zip(*rows, strict=True))
+            moments.add_by_action(head.regressors(phi), action.numpy(), target.cpu().numpy())
+            rows.clear()
+            return phi
+
         for batch in self._refit_batches(refit.batch_size):
             if stop():
                 return None
-            targets = self.td_target(batch, indices, refit.bootstrap)
-            phi = self.online.features(self._tensor(batch.obs))
-            moments.add_by_action(head.regressors(phi), batch.action, targets.cpu().numpy())
-            some_phi = phi[:256] if some_phi is None else some_phi
-        assert some_phi is not None  # there are at least learning_starts transitions
-        return moments, some_phi
+            target = self.td_target(batch, indices, refit.bootstrap)
+            rows.append((self.online.features(self._tensor(batch.obs)), torch.from_numpy(batch.action), target))
+            if len(rows) * len(target) >= REFIT_BLOCK:
+                some_phi = add()
+        return moments, (add() if rows else some_phi)[-256:]
 
     def _fit_posterior(self, moments: Moments, some_phi: Tensor) -> None:
         head, target_head = self.online.head, self.target.head
@@ -246,11 +262,12 @@ class QAgent:
         self.metrics |= posterior_metrics(head, view, some_phi, moments)
         self._spread_watch.look(self.metrics, float(np.abs(view.mean).mean()), isinstance(head.prior.noise, Fixed))
 
-    def _refit_batches(self, size: int, chunk: int = 1024) -> Iterator[Batch]:
+    def _refit_batches(self, size: int) -> Iterator[Batch]:
         """B transitions drawn with replacement, or each one once where there are no more than B."""
         env, slot = self.replay.index()
         if len(env) > size:
             env, slot = self.replay.sample_index(size, self.rngs["refit"])
+        chunk = max(32, min(1024, REFIT_CHUNK // int(np.prod(self.spec.shape, initial=1))))
         for start in range(0, len(env), chunk):
             yield self.replay.gather(env[start : start + chunk], slot[start : start + chunk])
 
@@ -323,7 +340,7 @@ class QAgent:
         return {
             "online": self.online.state_dict(),
             "target": self.target.state_dict(),
-            "optimizer": {str(i): dict(s) for i, s in self.optimizer.state_dict()["state"].items()},
+            "optimizer": self.optimizer.state(),
             "posterior": {} if head.posterior is None else head.posterior.state(),
             "indices": {
                 name: index
@@ -344,19 +361,10 @@ class QAgent:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave, or what was read from a file; what does not fit is a ValueError."""
-        _require_like("agent", state, {**self.state(), "optimizer": {}, "metrics": {}})
+        _require_like("agent", state, {**self.state(), "metrics": {}})
         self.online.load_state_dict(_own_tensors(state["online"]))
         self.target.load_state_dict(_own_tensors(state["target"]))
-        moments = {int(i): _own_tensors(entry) for i, entry in state["optimizer"].items()}
-        parameters = list(self.online.parameters())
-        for i, entry in moments.items():  # a frozen parameter has none
-            counter = parameters[i].new_zeros(())
-            _require_like(
-                f"optimizer/{i}",
-                entry,
-                {name: counter if name == "step" else parameters[i] for name in averages(self.optimizer)},
-            )
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        self.optimizer.load_state(state["optimizer"])
         head = self.online.head
         if isinstance(head, BayesianHead):
             head.posterior = Posterior.from_state({n: np.array(value) for n, value in state["posterior"].items()})
@@ -374,13 +382,13 @@ class QAgent:
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]
 
-    def _numpy_threads(self) -> AbstractContextManager[Any]:
+    def _numpy_threads(self, count: int | None = None) -> AbstractContextManager[Any]:
         """NumPy on as many threads as torch: one number to set, and no two pools that fight for the cores."""
-        limit: AbstractContextManager[Any] = self._blas.limit(limits=torch.get_num_threads(), user_api="blas")
+        limit: AbstractContextManager[Any] = self._blas.limit(limits=count or torch.get_num_threads(), user_api="blas")
         return limit
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        return torch.as_tensor(array, device=self.device)
+        return torch.from_numpy(array).to(self.device)
 
 
 def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:

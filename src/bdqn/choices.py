@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from bdqn.heads import Index
@@ -52,9 +51,9 @@ class QView:
             raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
         return head.posterior.std(head.regressors(self._phi)).T
 
-    @torch.no_grad()
     def _values(self, index: Index) -> Array:
-        return np.asarray(self._network.q(self._phi, index).cpu().numpy())
+        values: Array = self._network.q(self._phi, index).detach().cpu().numpy()
+        return values
 
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from bdqn.optim import Optimizer
     from bdqn.qnetwork import QNetwork
     from bdqn.replay import Batch
     from bdqn.step import Step
@@ -68,11 +69,12 @@ def check_network(name: str, network: QNetwork, now: int) -> None:
         _require_finite(f"The {name} network's {part}", tensor, now)
 
 
-def check_optimizer(network: QNetwork, optimizer: torch.optim.Optimizer, now: int) -> None:
+def check_optimizer(optimizer: Optimizer, now: int) -> None:
     """Refuse an average that has overflowed: its weight would never move again, and nothing else would tell."""
-    for name, parameter in network.named_parameters():
-        for part, tensor in optimizer.state.get(parameter, {}).items():
-            _require_finite(f"The optimizer's {part} of {name}", tensor, now)
+    state = optimizer.state()
+    for average in optimizer.averages:
+        for name, tensor in state[average].items():
+            _require_finite(f"The optimizer's {average} of {name}", tensor, now)
 
 
 def check_draw(draw: Tensor | None, now: int) -> None:

@@ -40,8 +40,7 @@ class Head(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """phi: what the Q-values are linear in. (batch, d)"""
-        phi: Tensor = self.dense(x)
-        return phi
+        return self.dense.forward(x)
 
 
 class LinearHead(Head):
@@ -112,8 +111,9 @@ class BayesianHead(Head):
     def mean_index(self) -> Tensor:
         return self.weights
 
-    def forward(self, phi: Tensor, index: Tensor) -> Tensor:
+    def forward(self, phi: Tensor, index: Index) -> Tensor:
         """Q = W phi: W (actions, d) for all rows, or one W per row (batch, actions, d)."""
+        assert index is not None
         weight, bias = index, None
         if self.bias_feature:
             weight, bias = index[..., :-1], index[..., -1]

@@ -1,7 +1,7 @@
 """Replay memory that stores every frame once.
 
-Each of N environments writes its own ring of frames: the frame at ``cursor`` is where that environment stands now,
-the one after it is the oldest. A transition is a frame, the action taken there and the frame that follows. Where an
+Each of N environments writes its own ring of frames: the latest is where that environment stands now, the one after it
+is the oldest. A transition is a frame, the action taken there and the frame that follows. Where an
 episode ends, its final frame takes a slot of its own, so that a truncated episode can still be bootstrapped; a ring
 of ``capacity`` frames therefore holds one transition fewer per episode. Stacks of frames are put together when they
 are sampled, under the rule that the environments use: before its fourth frame an episode repeats its first.
@@ -32,7 +32,7 @@ class Batch:
 def bytes_per_frame(obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int) -> int:
     """Memory that one slot takes: its frame, and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
-    beside = (np.int32, np.float32, np.bool_, np.bool_, np.uint8)
+    beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8)
     return int(np.prod(frame)) * np.dtype(dtype).itemsize + sum(np.dtype(kind).itemsize for kind in beside)
 
 
@@ -53,15 +53,15 @@ class Replay:
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
         self.frames = np.zeros((num_envs, slots, *frame), dtype)
-        self.actions = np.zeros((num_envs, slots), np.int32)
+        self.actions = np.zeros((num_envs, slots), np.int64)
         self.rewards = np.zeros((num_envs, slots), np.float32)
         self.terminals = np.zeros((num_envs, slots), np.bool_)
         self.is_transition = np.zeros((num_envs, slots), np.bool_)
         # How many earlier frames of its episode a slot's stack reaches back to: min(steps since reset, stack - 1).
         self.reach = np.zeros((num_envs, slots), np.uint8)
-        self.cursor = np.zeros(num_envs, np.int64)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
-        self._envs = np.arange(num_envs)
+        self.seen = 0  # transitions ever written, give or take one per episode
+        self._flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in self._arrays().items()}
         self._lookback = np.arange(max(stack, 1) - 1, -2, -1)  # stack-1, ..., 1, 0, -1: oldest frame to next frame
 
     @property
@@ -80,13 +80,10 @@ class Replay:
     def index(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where every transition stands that can be sampled now (environment, slot)."""
         env, slot = np.nonzero(self.is_transition)
+        if not self.stack:
+            return env, slot
         intact = self._intact(env, slot)
         return env[intact], slot[intact]
-
-    @property
-    def seen(self) -> int:
-        """Transitions ever written, give or take one per episode."""
-        return int(self.written.sum()) - self.num_envs
 
     def rms_reward(self) -> float:
         """Root mean square of the nonzero rewards held; 0 if there is none."""
@@ -96,11 +93,10 @@ class Replay:
 
     def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
         """These environments (all of them) stand at an episode's first observation; an unfinished one is cut there."""
-        envs = self._envs if envs is None else envs
-        if (self.written > 1).any():
-            self._advance(envs)
-        self.frames[envs, self.cursor[envs]] = self._newest(obs[envs])
-        self.reach[envs, self.cursor[envs]] = 0
+        has_begun = (self.written > 1).any()
+        newest = self._newest(obs)
+        for env in range(self.num_envs) if envs is None else envs.tolist():
+            self._begin_episode(env, newest[env], self._advance(env) if has_begun else self._now(env))
 
     def add(
         self,
@@ -112,20 +108,19 @@ class Replay:
         obs: NDArray[Any],
     ) -> None:
         """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``."""
-        envs, at = self._envs, self.cursor.copy()
-        self.actions[envs, at] = action
-        self.rewards[envs, at] = reward
-        self.terminals[envs, at] = terminal
-        self._advance(envs)
-        self.frames[envs, self.cursor] = self._newest(next_obs)
-        if self.stack:
-            self.reach[envs, self.cursor] = np.minimum(self.reach[envs, at] + 1, self.stack - 1)
-        self.is_transition[envs, at] = True
-        if ended.any():
-            over = np.flatnonzero(ended)
-            self._advance(over)
-            self.frames[over, self.cursor[over]] = self._newest(obs[over])
-            self.reach[over, self.cursor[over]] = 0
+        final, first = self._newest(next_obs), self._newest(obs)
+        for env in range(self.num_envs):  # one by one, as they were stepped: for a few, index arrays take longer
+            before = self._now(env)
+            self.actions[env, before] = action[env]
+            self.rewards[env, before] = reward[env]
+            self.terminals[env, before] = terminal[env]
+            now = self._advance(env)
+            self.frames[env, now] = final[env]
+            if self.stack:
+                self.reach[env, now] = min(int(self.reach[env, before]) + 1, self.stack - 1)
+            self.is_transition[env, before] = True
+            if ended[env]:
+                self._begin_episode(env, first[env], self._advance(env))
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """``size`` transitions, uniformly and with replacement."""
@@ -139,8 +134,9 @@ class Replay:
         for _ in range(10_000):
             pick = rng.integers(filled * self.num_envs, size=missing)
             env, slot = np.divmod(pick, filled)
-            valid = self.is_transition[env, slot]
-            valid &= self._intact(env, slot)
+            valid = self._flat["is_transition"].take(env * self.slots + slot)
+            if self.stack:
+                valid &= self._intact(env, slot)
             if not found and valid.all():
                 return env, slot
             found.append(pick[valid])
@@ -151,16 +147,18 @@ class Replay:
 
     def gather(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
         """The transitions that stand at these places."""
+        start, flat = env * self.slots, self._flat
+        here = start + slot
         if self.stack:
             # obs and next_obs share all frames but one, so one gather of stack + 1 frames serves both.
-            back = np.minimum(self._lookback, self.reach[env, slot][:, None])
-            frames = self.frames[env[:, None], (slot[:, None] - back) % self.slots]
-            obs, next_obs = frames[:, :-1], frames[:, 1:]
+            back = np.minimum(self._lookback, flat["reach"].take(here)[:, None])
+            frames = flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0)
+            obs, next_obs = _by_pixel(frames[:, :-1]), _by_pixel(frames[:, 1:])
         else:
-            obs, next_obs = self.frames[env, slot], self.frames[env, (slot + 1) % self.slots]
-        return Batch(
-            obs, self.actions[env, slot].astype(np.int64), self.rewards[env, slot], next_obs, self.terminals[env, slot]
-        )
+            obs = flat["frames"].take(here, axis=0)
+            next_obs = flat["frames"].take(start + (slot + 1) % self.slots, axis=0)
+        action, reward, terminal = (flat[name].take(here) for name in ("actions", "rewards", "terminals"))
+        return Batch(obs, action, reward, next_obs, terminal)
 
     # --- its durable copy -------------------------------------------------------------------------------------
 
@@ -182,8 +180,8 @@ class Replay:
         slots = np.arange(start, start + count) % self.slots
         for name, array in self._arrays().items():
             array[env, slots] = records[name]
+        self.seen += start + count - int(self.written[env])
         self.written[env] = start + count
-        self.cursor[env] = (start + count - 1) % self.slots
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -199,17 +197,36 @@ class Replay:
         """Kind and shape of one record's parts."""
         return {name: (array.dtype, array.shape[2:]) for name, array in self._arrays().items()}
 
-    def _advance(self, envs: NDArray[np.int64]) -> None:
+    def _now(self, env: int) -> int:
+        """The slot where an environment stands."""
+        return (int(self.written[env]) - 1) % self.slots
+
+    def _advance(self, env: int) -> int:
         """Move on by one slot, whose old transition is thereby forgotten."""
-        self.cursor[envs] = (self.cursor[envs] + 1) % self.slots
-        self.written[envs] += 1
-        self.is_transition[envs, self.cursor[envs]] = False
+        self.written[env] += 1
+        self.seen += 1
+        now = self._now(env)
+        self.is_transition[env, now] = False
+        return now
+
+    def _begin_episode(self, env: int, frame: NDArray[Any], now: int) -> None:
+        self.frames[env, now] = frame
+        self.reach[env, now] = 0
 
     def _newest(self, obs: NDArray[Any]) -> NDArray[Any]:
         return obs[:, -1] if self.stack else obs
 
     def _intact(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether a slot's stack reaches back to frames that the ring has not overwritten."""
-        cursor = self.cursor[env]
-        age = (slot - cursor - 1) % self.slots  # 0 for the oldest frame of a full ring
-        return np.asarray((self.written[env] < self.slots) | (age >= self.reach[env, slot]))
+        written = self.written[env]
+        age = (slot - written) % self.slots  # 0 for the oldest frame of a full ring
+        return np.asarray((written < self.slots) | (age >= self.reach[env, slot]))
+
+
+def _by_pixel(stacks: NDArray[Any]) -> NDArray[Any]:
+    """The same stacks (n, stack, height, width), but in memory pixel by pixel, which convolutions are faster on."""
+    n, stack, *sides = stacks.shape
+    pixels = np.empty((n, *sides, stack), stacks.dtype)
+    for k in range(stack):
+        pixels[..., k] = stacks[:, k]
+    return np.moveaxis(pixels, -1, 1)

@@ -145,3 +145,6 @@ class Training:
     timeout_is_terminal: bool = setting(False, "treat a time-out as an end without future value")
     features: int = setting(128, "width of the last hidden layer: the features of the regression", minimum=1)
     mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1)
+    precision: Literal["float32", "bfloat16"] = setting(
+        "float32", "of the layers up to the features; bfloat16 is faster only where the processor has it"
+    )

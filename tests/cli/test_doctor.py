@@ -30,7 +30,7 @@ def test_doctor_estimates_a_preset(capsys: pytest.CaptureFixture[str], monkeypat
     text = capsys.readouterr().out
     # 1e8 decisions of 1e-3 s, and 1e8 refitted transitions of 1e-4 s (B = T^BT): 1.1e5 s.
     assert "100,000,000 decisions in about 30.6 h" in text
-    assert "1,000,000 frames, 27 MB" in text
+    assert "1,000,000 frames, 31 MB" in text
     assert "estimate" in text
 
 

@@ -31,7 +31,7 @@ def fingerprint(learner: Learner) -> dict[str, str]:
     parts = {
         "weights": agent.online.state_dict(),
         "target": agent.target.state_dict(),
-        "optimizer": agent.optimizer.state_dict(),
+        "optimizer": agent.optimizer.state(),
         "posterior": (head.posterior, head.fitted),
         "draws": (agent.training_index, agent.acting_index),
         "replay": vars(agent.replay),

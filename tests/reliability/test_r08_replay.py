@@ -91,7 +91,8 @@ class DurableWorld(World):
         self.replay = Replay(self.slots * num_envs, shape, kind, num_envs, stack)
         restore(self.replay, self._folder, segments, tail)
         for name, array in vars(expected).items():
-            assert np.array_equal(getattr(self.replay, name), array), name
+            if name != "_flat":  # the same memory under another shape
+                assert np.array_equal(getattr(self.replay, name), array), name
         self._files = ReplayFiles(self._folder, self.replay, segments)
         self.loads += 1
 

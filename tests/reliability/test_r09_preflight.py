@@ -67,7 +67,7 @@ def test_the_named_buffer_size_is_the_largest_that_is_accepted(free: Free, env: 
     assert name == "buffer_size"
     assert refused(env=env, buffer_size=fits + 1) == (name, fits)
     assert bdqn.make("random", env, buffer_size=fits).agent.replay.slots == fits
-    per_frame = {"CartPole-v1": 4 * 4 + 11, "ALE/Pong-v5": 84 * 84 + 11}[env]
+    per_frame = {"CartPole-v1": 4 * 4 + 15, "ALE/Pong-v5": 84 * 84 + 15}[env]
     assert 0.8 * 200 * MB < fits * per_frame <= 0.9 * 200 * MB
 
 
@@ -94,7 +94,7 @@ def test_what_the_posterior_takes_is_not_free_for_the_memory(free: Free) -> None
     _, alone = refused("ddqn", features=300, buffer_size=10**9)
     _, beside = refused("bdqn", features=300, buffer_size=10**9)
     posterior = 6 * 2 * 300**2 * 8
-    assert (alone - beside) * 27 == pytest.approx(0.9 * posterior, rel=0.01)
+    assert (alone - beside) * 31 == pytest.approx(0.9 * posterior, rel=0.01)
     bdqn.make("bdqn", "CartPole-v1", features=300, buffer_size=beside)
 
 

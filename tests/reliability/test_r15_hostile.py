@@ -409,7 +409,7 @@ def test_a_network_larger_than_its_weights_is_not_built(
     """Weights of no numbers, or of few, that have the declared width: only the whole shape tells."""
     changes = {
         "online/head.dense.0.weight": np.zeros(shape, np.float32),
-        "online/head.dense.2.weight": np.zeros((30_000, 1), np.float32),  # the true one would take 3.6 GB
+        "online/head.dense.1.weight": np.zeros((30_000, 1), np.float32),  # the true one would take 3.6 GB
         "posterior/factor": np.zeros((0, 30_000, 30_000)),
     }
     forge_arrays(newest, "agent.safetensors", lambda arrays: arrays | changes)
@@ -422,7 +422,7 @@ def test_neither_is_one_that_has_no_posterior(tmp_path: Path) -> None:
     bdqn.make("ddqn", "CartPole-v1", features=8, buffer_size=100).save(saved)
     changes = {
         "online/head.dense.0.weight": np.zeros((30_000, 4), np.float32),
-        "online/head.dense.2.weight": np.zeros((30_000, 1), np.float32),
+        "online/head.dense.1.weight": np.zeros((30_000, 1), np.float32),
     }
     forge_arrays(saved, "agent.safetensors", lambda arrays: arrays | changes)
     forge(saved, at("about", "settings", "features", value=30_000))

@@ -1,0 +1,47 @@
+"""The training loop beside its limit: the bare update, acting forward pass and environment step, each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+import ours
+from bdqn.envs import family
+from measure import in_turns, ratio, write_rows
+from training import THREADS, TURN, WORKS
+from work import Work
+
+
+def times(work: Work, rounds: int) -> dict[str, list[float]]:
+    """Seconds per decision of the loop, of each part's share, and of the parts together, in each round."""
+    torch.set_num_threads(THREADS[family(work.env_id)])
+    trained = ours.learner(work, "ddqn")
+    trained.learn(work.learning_starts + 64)
+    # The parts step environments of their own, so that the loop's are left alone.
+    parts = ours.bare_parts(ours.learner(work, "ddqn").learn(64), work)
+    decisions = TURN[family(work.env_id)]
+    jobs: dict[str, Callable[[], object]] = {"loop": lambda: trained.learn(decisions)}
+
+    def repeat(job: Callable[[], object], count: int) -> Callable[[], object]:
+        return lambda: [job() for _ in range(count)]
+
+    for name, (job, share) in parts.items():
+        jobs[name] = repeat(job, round(decisions * share))
+    measured = {name: [s / decisions for s in values] for name, values in in_turns(jobs, rounds).items()}
+    measured["parts"] = [sum(values) for values in zip(*(measured[name] for name in parts), strict=True)]
+    return measured
+
+
+def run(rounds: int) -> None:
+    rows = []
+    for work in WORKS:
+        measured = times(work, rounds)
+        shown = ratio(measured["loop"], measured["parts"])
+        print(f"{work.env_id}, {work.num_envs} environment(s): {shown} x its bare parts", flush=True)
+        rows += [
+            {"env": work.env_id, "num_envs": work.num_envs, "part": name, "round": i, "microseconds": f"{1e6 * v:.1f}"}
+            for name, values in measured.items()
+            for i, v in enumerate(values)
+        ]
+    write_rows("loop", rows)

@@ -1,0 +1,76 @@
+"""How everything here is timed: contestants take turns, and are compared within a round.
+
+Machines are noisy, and slow down for minutes at a time. Whoever is measured alone is compared with another minute;
+whoever takes turns is compared with the same seconds, so the median of the rounds' ratios is the figure to read.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def seconds(job: Callable[[], object]) -> float:
+    """Wall-clock time of one call."""
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+def in_turns(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds that each job took in each round; before the first, each is called once, to be warm."""
+    for job in jobs.values():
+        job()
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for number in range(rounds):
+        # Back and forth: a slowdown in the middle of a round does not always hit the same one.
+        names = list(jobs) if number % 2 == 0 else list(reversed(jobs))
+        for name in names:
+            times[name].append(seconds(jobs[name]))
+    return times
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure measured in several rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(median(values), min(values), max(values))
+
+    def __str__(self) -> str:
+        return f"{_figure(self.median)} ({_figure(self.low)} to {_figure(self.high)})"
+
+
+def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Spread:
+    """How many times one is the other, round by round."""
+    return Spread.of([a / b for a, b in zip(numerator, denominator, strict=True)])
+
+
+def write_rows(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS) -> None:
+    """Keep measurements as they came; every table and plot is made from these files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{name}.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_rows(name: str, folder: Path = RESULTS) -> list[dict[str, str]]:
+    with open(folder / f"{name}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,69 @@
+"""The replay memory: how much a million Atari transitions take, and what a sample of it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import psutil
+
+import ours
+from bdqn.memory import free_memory
+from bdqn.replay import Replay
+from measure import Spread, in_turns, write_rows
+from work import Work
+
+FRAMES = 1_000_000
+
+
+def fill(frames: int) -> None:
+    """Print the bytes that this process grew by, and those per transition; runs in a process of its own."""
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(256, size=(97, 1, 4, 84, 84)).astype(np.uint8)
+    no, action, reward = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(1)
+    process = psutil.Process()
+    before = process.memory_info().rss
+    memory = Replay(frames, (4, 84, 84), np.uint8, stack=4)
+    memory.start(kinds[0])
+    for i in range(frames - 1):
+        obs = kinds[i % 97]
+        memory.add(action, reward, obs, no, no, obs)
+    print(process.memory_info().rss - before, len(memory))
+
+
+def run(rounds: int) -> None:
+    frames = FRAMES if free_memory() > 9e9 else 100_000
+    here = str(__import__("pathlib").Path(__file__).parent)
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {here!r}); import replay; replay.fill({frames})"]
+    size, transitions = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    work = Work("ALE/Pong-v5", features=512)
+    learner = ours.learner(work, "ddqn")
+    learner.learn(work.learning_starts + 64)
+    agent = learner.agent
+    rng = np.random.default_rng(0)
+    times = in_turns(
+        {
+            "sample": lambda: [agent.replay.sample(work.batch_size, rng) for _ in range(50)],
+            "update": lambda: [agent.update() for _ in range(10)],
+        },
+        rounds,
+    )
+    sample, update = Spread.of([s / 50 for s in times["sample"]]), Spread.of([s / 10 for s in times["update"]])
+    frames_of_a_batch = [bytes(f) for f in agent.replay.frames[0, :160]]  # 32 stacks and their successors
+    packed = [zlib.compress(frame, 1) for frame in frames_of_a_batch]
+    unpack = Spread.of(in_turns({"unpack": lambda: [zlib.decompress(p) for p in packed]}, rounds)["unpack"])
+    compression = sum(map(len, frames_of_a_batch)) / sum(map(len, packed))
+    rows = [
+        {"figure": "frames", "value": f"{frames}"},
+        {"figure": "transitions", "value": f"{transitions}"},
+        {"figure": "resident bytes", "value": f"{size}"},
+        {"figure": "sample of 32, ms", "value": f"{1e3 * sample.median:.3f}"},
+        {"figure": "update, ms", "value": f"{1e3 * update.median:.3f}"},
+        {"figure": "zlib on Pong: times smaller", "value": f"{compression:.1f}"},
+        {"figure": "zlib on Pong: unpacking a batch, ms", "value": f"{1e3 * unpack.median:.3f}"},
+    ]
+    for row in rows:
+        print(f"  {row['figure']}: {row['value']}")
+    write_rows("replay", rows)

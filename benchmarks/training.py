@@ -1,0 +1,75 @@
+"""Decisions per second of training at steady state, ours beside other libraries on the same work."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+import ours
+import peers
+from bdqn.envs import family
+from measure import Spread, in_turns, ratio, write_rows
+from work import Contestant, Work
+
+REFERENCE = "Stable-Baselines3 DQN"
+WORKS = [
+    Work("ALE/Pong-v5", num_envs=1, features=512),
+    Work("ALE/Pong-v5", num_envs=8, features=512),
+    Work("CartPole-v1", num_envs=1),
+    Work("CartPole-v1", num_envs=8),
+    Work("MinAtar/Breakout-v1", num_envs=1),
+    Work("MinAtar/Breakout-v1", num_envs=8),
+]
+TURN = {"atari": 160, "classic": 1_600, "minatar": 800}  # decisions: one to two seconds
+THREADS = {"atari": torch.get_num_threads(), "classic": 1, "minatar": 1}  # as the command line sets them
+
+
+def contestants(work: Work, *, only_reference: bool = False) -> dict[str, Contestant]:
+    """Everybody who can do this work."""
+    found: dict[str, Contestant] = {REFERENCE: peers.sb3_dqn(work)}
+    if not only_reference:
+        found["Tianshou Double DQN"] = peers.tianshou_dqn(work)
+        found["CleanRL-style DQN"] = peers.cleanrl_style_dqn(work)
+    for agent, name in (("ddqn", "bdqn: Double DQN"), ("bdqn", "bdqn: Bayesian DQN")):
+        found[name] = ours.contestant(work, agent)
+        # Where bfloat16 is imitated it is an order of magnitude slower, and says nothing.
+        if family(work.env_id) == "atari" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            found[f"{name}, bfloat16"] = ours.contestant(work, agent, precision="bfloat16")
+    return found
+
+
+def rates(work: Work, rounds: int, *, only_reference: bool = False) -> dict[str, list[float]]:
+    """Decisions per second of each contestant in each round."""
+    torch.set_num_threads(THREADS[family(work.env_id)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # their own, and our SpreadWarning: nobody learns much here
+        runners = contestants(work, only_reference=only_reference)
+        for take in runners.values():
+            take(work.learning_starts + 8 * work.cycle - work.learning_starts % work.cycle)
+        decisions = TURN[family(work.env_id)]
+        turns: dict[str, Callable[[], object]] = {name: partial(take, decisions) for name, take in runners.items()}
+        times = in_turns(turns, rounds)
+    return {name: [decisions / second for second in values] for name, values in times.items()}
+
+
+def run(rounds: int) -> None:
+    rows = []
+    for work in WORKS:
+        print(f"{work.env_id}, {work.num_envs} environment(s)", flush=True)
+        measured = rates(work, rounds)
+        for name, values in measured.items():
+            print(f"  {name:32} {Spread.of(values)!s:>28} /s   {ratio(values, measured[REFERENCE])} x", flush=True)
+            rows += [
+                {
+                    "env": work.env_id,
+                    "num_envs": work.num_envs,
+                    "contestant": name,
+                    "round": i,
+                    "per_second": f"{v:.2f}",
+                }
+                for i, v in enumerate(values)
+            ]
+    write_rows("training", rows)
