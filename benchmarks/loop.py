@@ -28,9 +28,19 @@ def times(work: Work, rounds: int) -> dict[str, list[float]]:
 
     for name, (job, share) in parts.items():
         jobs[name] = repeat(job, round(decisions * share))
+    jobs["in turn"] = repeat(lambda: _one_cycle(parts, work), decisions // work.cycle)
     measured = {name: [s / decisions for s in values] for name, values in in_turns(jobs, rounds).items()}
     measured["parts"] = [sum(values) for values in zip(*(measured[name] for name in parts), strict=True)]
     return measured
+
+
+def _one_cycle(parts: dict[str, tuple[Callable[[], object], float]], work: Work) -> None:
+    """The bare parts in the order in which a loop needs them: none has the caches for itself."""
+    for _ in range(work.cycle // work.num_envs):
+        parts["acting forward"][0]()
+        parts["environments"][0]()
+    for _ in range(work.updates_per_cycle):
+        parts["update"][0]()
 
 
 def run(rounds: int) -> None:

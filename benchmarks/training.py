@@ -33,7 +33,7 @@ def contestants(work: Work, *, only_reference: bool = False) -> dict[str, Contes
     if not only_reference:
         found["Tianshou Double DQN"] = peers.tianshou_dqn(work)
         found["CleanRL-style DQN"] = peers.cleanrl_style_dqn(work)
-    for agent, name in (("ddqn", "bdqn: Double DQN"), ("bdqn", "bdqn: Bayesian DQN")):
+    for agent, name in (("dqn", "bdqn: DQN"), ("ddqn", "bdqn: Double DQN"), ("bdqn", "bdqn: Bayesian DQN")):
         found[name] = ours.contestant(work, agent)
         # Where bfloat16 is imitated it is an order of magnitude slower, and says nothing.
         if family(work.env_id) == "atari" and torch.ops.mkldnn._is_mkldnn_bf16_supported():

@@ -1,0 +1,195 @@
+"""A sweep file, and the trials that it means.
+
+    steps = 200_000
+    seeds = 10                                  # 0 to 9; or a list
+    environments = ["MinAtar/Breakout-v1"]
+
+    [training]                                  # shared by all agents
+    learning_rate = 2.5e-4
+
+    [agents.bdqn]                               # a group of trials; its name is the agent's, unless it says another
+
+    [agents.careful]
+    agent = "ddqn"
+    exploration_final_eps = [0.1, 0.01]         # a list is a grid: one group per value
+
+Everything is checked before anything starts. A trial is named after a hash of its whole configuration but its length,
+so that the same trial is the same directory in every sweep, and a longer sweep goes on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from bdqn.configure import configure
+from bdqn.schedule import Schedule
+from bdqn.settings import SettingError, build, nearest, settings_of
+
+KEYS = {
+    "steps": int,
+    "seeds": (int, list),
+    "environments": list,
+    "agents": dict,
+    "preset": str,
+    "num_envs": int,
+    "threads": int,
+    "training": dict,
+    "schedule": dict,
+}
+REQUIRED = ("steps", "seeds", "environments", "agents")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a sweep."""
+
+    group: str
+    agent: str
+    env: str
+    seed: int
+    preset: str = "default"
+    num_envs: int = 1
+    threads: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)  # those that the preset does not decide
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all settings
+
+    @property
+    def name(self) -> str:
+        """A hash of everything that determines its files, but how long it is."""
+        text = json.dumps({**asdict(self), "group": None}, sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:16]
+
+    def command(self, folder: Path, steps: int) -> list[str]:
+        """What ``bdqn`` is to be told to begin this trial, or to go on with it."""
+        if (folder / "config.toml").exists():
+            return ["resume", str(folder), "--steps", str(steps), "--quiet"]
+        given = {
+            "env": self.env,
+            "agent": self.agent,
+            "preset": self.preset,
+            "seed": self.seed,
+            "num_envs": self.num_envs,
+            "threads": self.threads,
+            **self.schedule,
+            **self.settings,
+            "steps": steps,
+            "out": folder,
+        }
+        words = (word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", _word(value)))
+        return ["train", "--quiet", *words]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All trials of a file, and how many decisions each takes."""
+
+    steps: int
+    trials: tuple[Trial, ...]
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Read and check a sweep file; whatever is wrong with it is a SettingError with the file and the key."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} is no TOML file: {error}.") from error
+    try:
+        _check_keys(content)
+        trials = tuple(_trials(content))
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from error
+    seen: dict[str, Trial] = {}
+    for trial in trials:
+        other = seen.setdefault(trial.name, trial)
+        if other is not trial:
+            raise SettingError(
+                f"{path}: two trials are the same: {other.group} and {trial.group} on {trial.env}, seed {trial.seed}."
+            )
+    return Sweep(content["steps"], trials)
+
+
+def _check_keys(content: Mapping[str, Any]) -> None:
+    for key, value in content.items():
+        if key not in KEYS:
+            raise SettingError(f"there is no key {key!r}; {nearest(key, KEYS)}")
+        if not isinstance(value, KEYS[key]) or isinstance(value, bool):  # type: ignore[arg-type]
+            raise SettingError(f"{key} cannot be {value!r:.80}.")
+    missing = [key for key in REQUIRED if not content.get(key)]
+    if missing:
+        raise SettingError(f"{', '.join(missing)} must be given, and not be empty.")
+    for key in ("steps", "num_envs", "threads"):
+        if content.get(key, 1) < 1:
+            raise SettingError(f"{key} must be at least 1, not {content[key]}.")
+    for env in content["environments"]:
+        if not isinstance(env, str):
+            raise SettingError(f"environments must be Gymnasium ids, not {env!r:.80}.")
+
+
+def _trials(content: Mapping[str, Any]) -> Iterator[Trial]:
+    from bdqn.envs import family  # imports Gymnasium: help does not need it
+
+    schedule = _part("schedule", content.get("schedule", {}), settings_of(Schedule))
+    build(Schedule, schedule)
+    for env, (name, own) in product(content["environments"], content["agents"].items()):
+        if not isinstance(own, dict):
+            raise SettingError(f"agents.{name} must be a table, not {own!r:.80}.")
+        agent = own.get("agent", name)
+        axes = {**content.get("training", {}), **{key: value for key, value in own.items() if key != "agent"}}
+        for suffix, settings in _grid(axes):
+            try:
+                kind = family(env)
+                values = configure(agent, kind, content.get("preset", "default"), settings).values
+            except (SettingError, ValueError, ImportError) as error:
+                raise SettingError(f"agents.{name} on {env}: {error}") from error
+            for seed in _seeds(content["seeds"]):
+                yield Trial(
+                    group=name + suffix,
+                    agent=agent,
+                    env=env,
+                    seed=seed,
+                    preset=content.get("preset", "default"),
+                    num_envs=content.get("num_envs", 1),
+                    threads=content.get("threads", 1),
+                    settings=settings,
+                    schedule=schedule,
+                    values=values,
+                )
+
+
+def _part(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    for key in values:
+        if key not in known:
+            raise SettingError(f"{name} has no key {key!r}; {nearest(key, known)}")
+    return dict(values)
+
+
+def _grid(axes: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every combination of settings that are lists, and what tells it from the others."""
+    lists = {name: value for name, value in axes.items() if isinstance(value, list)}
+    empty = [name for name, value in lists.items() if not value]
+    if empty:
+        raise SettingError(f"{', '.join(empty)} is a list without values: there is nothing to try.")
+    for combination in product(*lists.values()):
+        chosen = dict(zip(lists, combination, strict=True))
+        yield "".join(f" {name}={_word(value)}" for name, value in chosen.items()), {**axes, **chosen}
+
+
+def _seeds(given: int | list[Any]) -> list[int]:
+    seeds = list(range(given)) if isinstance(given, int) else given
+    if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
+        raise SettingError(f"seeds must be a number of seeds, or a list of integers from 0 on, not {given!r:.80}.")
+    return seeds
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
