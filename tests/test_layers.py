@@ -69,6 +69,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.segments", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner"), ()),
     ("bdqn.configure", ("torch", "gymnasium"), ()),
     ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),
+    ("bdqn.sweep", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
 ]
 
 

@@ -53,3 +53,16 @@ def locked(folder: Path, *, new: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether another process has this run's directory at the moment."""
+    if not (folder / "lock").exists():
+        return False
+    lock = FileLock(folder / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    lock.release()
+    return False

@@ -15,6 +15,8 @@ VERBS = {
     "resume": "go on with a run that was interrupted, exactly where it was",
     "inspect": "show what a checkpoint holds, and verify it",
     "evaluate": "play with a trained agent and report its returns",
+    "sweep": "run all trials of a file: agents, environments and seeds",
+    "compare": "compare the agents of a sweep, with intervals over seeds",
     "presets": "list presets, or show every value of one with its source",
     "agents": "list the agents and their settings",
     "doctor": "say what is installed here, how fast it is, and how long a preset would take",

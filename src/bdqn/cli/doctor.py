@@ -77,7 +77,7 @@ def _examine(agent: str, env: str, preset: str) -> None:
 
     with correctable():
         configuration = configure(agent, family(env), preset)
-        learner = _small_learner(configuration, env)
+        learner = small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
     replay = size * bytes_per_frame(spec.shape, spec.dtype, spec.stack)
     free = free_memory()
@@ -100,7 +100,7 @@ def _examine(agent: str, env: str, preset: str) -> None:
     )
 
 
-def _small_learner(configuration: Configuration, env: str) -> Learner:
+def small_learner(configuration: Configuration, env: str) -> Learner:
     """The preset's learner, but it learns soon and in little memory."""
     from bdqn.learner import Learner
 

@@ -39,7 +39,8 @@ class SweepFolder:
 
     def prepare(self, sweep: Sweep) -> None:
         """Note which trials there are; those of an earlier, smaller sweep stay."""
-        if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / "trials.csv").exists():
+        there = {path.name for path in self.folder.iterdir()} - {"lock"}
+        if there and "trials.csv" not in there:
             raise SettingError(f"{self.folder} is not empty, and holds no sweep: choose another directory.")
         for name in ("trials", "logs"):
             durable.make_directory(self.folder / name)

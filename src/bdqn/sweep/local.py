@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from bdqn.directory import is_locked
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep, Trial
 
@@ -72,6 +73,9 @@ def _start(work: Work, folder: SweepFolder, attempts: dict[Trial, Attempt], work
     for trial in [trial for trial in work.waiting if attempts[trial].not_before <= now]:
         if len(work.running) >= workers:
             return
+        if is_locked(folder.run(trial)):  # a worker of a sweep that was killed is still saving
+            attempts[trial].not_before = now + FIRST_PAUSE
+            continue
         work.waiting.remove(trial)
         attempts[trial].checkpoint = folder.checkpoint(trial)
         work.running[trial] = _process(trial, folder, steps)
@@ -81,7 +85,7 @@ def _process(trial: Trial, folder: SweepFolder, steps: int) -> subprocess.Popen[
     threads = str(trial.threads)
     with folder.log(trial).open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "bdqn.sweep.worker", *trial.command(folder.run(trial), steps)],
+            [sys.executable, "-m", "bdqn.cli.worker", *trial.command(folder.run(trial), steps)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

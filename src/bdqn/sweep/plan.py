@@ -46,7 +46,7 @@ KEYS = {
 REQUIRED = ("steps", "seeds", "environments", "agents")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """One run of a sweep."""
 

@@ -1,4 +1,4 @@
-"""One trial in a process of its own: ``python -m bdqn.sweep.worker train ...``.
+"""One trial in a process of its own: ``python -m bdqn.cli.worker train ...``.
 
 Its standard input is a pipe that the sweep holds open. When that closes, the sweep has asked it to stop or is gone,
 even by kill -9: it then saves a checkpoint and ends, and leaves the run to whoever goes on with the sweep.

@@ -1,0 +1,116 @@
+"""``bdqn sweep``: all trials of a file, here, several at a time; the same command again goes on with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bdqn.cli.common import RunFailed, correctable, on_one_line
+from bdqn.cli.options import Parser
+from bdqn.progress import duration, unheard_is_fine
+from bdqn.settings import SettingError
+from bdqn.sweep.plan import Sweep, Trial, read_sweep
+
+
+def run(argv: list[str]) -> int:
+    """Carry out what is not done yet, and say what came of it."""
+    parser = Parser(
+        prog="bdqn sweep",
+        description="Run every trial of a sweep file. Interrupted or killed, the same command goes on where it was.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
+    parser.add_argument("--out", metavar="DIR", help="where the trials go [out/ and the name of FILE's directory]")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at a time [%(default)s]")
+    parser.add_argument("--retries", type=int, default=3, help="of a trial whose process dies [%(default)s]")
+    parser.add_argument("--dry-run", action="store_true", help="list the trials, and what they would take")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
+    args = parser.parse(argv)
+    for name, least in (("workers", 1), ("retries", 0)):
+        if getattr(args, name) < least:
+            raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
+    path = Path(args.file)
+    sweep = read_sweep(path)
+    check_environments(sweep)
+    out = Path(args.out) if args.out else Path("out") / path.resolve().parent.name
+    if args.dry_run:
+        _describe(sweep, out, args.workers)
+        return 0
+    return _carry_out(sweep, out, args.workers, args.retries, quiet=args.quiet)
+
+
+def check_environments(sweep: Sweep) -> None:
+    """Make each environment once: what is missing shows now, and not in the middle of the night."""
+    from bdqn.envs import make_env
+
+    for env in dict.fromkeys(trial.env for trial in sweep.trials):
+        with correctable():
+            make_env(env).close()
+
+
+def _carry_out(sweep: Sweep, out: Path, workers: int, retries: int, *, quiet: bool) -> int:
+    from bdqn.cli.running import interruptible
+    from bdqn.directory import claim_directory, locked
+    from bdqn.sweep.display import watching
+    from bdqn.sweep.folder import SweepFolder
+    from bdqn.sweep.local import carry_out
+
+    folder = SweepFolder(claim_directory(out))
+    with locked(out, new=False):
+        with correctable():
+            folder.prepare(sweep)
+        with watching(sweep, folder, quiet=quiet) as watch, interruptible() as stop:
+            work = carry_out(sweep, folder, workers, retries, watch, stop)
+    with unheard_is_fine(sys.stdout):
+        print(f"{len(work.done)} of {len(sweep.trials)} trials are finished. Compare them: bdqn compare {out}")
+        for trial, message in work.failed.items():
+            print(f"  failed: {_label(trial)}: {on_one_line(message)} ({folder.log(trial)})")
+    if work.failed:
+        raise RunFailed(f"{len(work.failed)} trials failed. The same command tries them again.")
+    return 0 if len(work.done) == len(sweep.trials) else 130
+
+
+def _describe(sweep: Sweep, out: Path, workers: int) -> None:
+    """List the trials, with what each kind would take on this machine as it is now."""
+    from bdqn.sweep.folder import SweepFolder
+
+    folder = SweepFolder(out)
+    left = 0.0
+    for trials, seconds, size in _estimates(sweep):
+        print(f"{trials[0].group} on {trials[0].env}: {duration(seconds)} and {size / 1e9:.2f} GB each")
+        for trial in trials:
+            progress = folder.progress(trial, sweep.steps)
+            left += 0.0 if progress.finished else seconds * (1 - min(progress.decisions, sweep.steps) / sweep.steps)
+            state = "finished" if progress.finished else f"{progress.decisions:,} of {sweep.steps:,} decisions"
+            print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
+    print(f"{len(sweep.trials)} trials, {workers} at a time: about {duration(left / workers)}")
+
+
+def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
+    """Trials of each group on each environment, the seconds and the bytes that one of them takes."""
+    import torch
+
+    from bdqn.cli.doctor import measure, small_learner
+    from bdqn.configure import configure
+    from bdqn.envs import family
+    from bdqn.replay import bytes_per_frame
+
+    for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
+        trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
+        first = trials[0]
+        configuration = configure(first.agent, family(env), first.preset, first.settings)
+        with correctable():
+            learner = small_learner(configuration, env)
+        torch.set_num_threads(first.threads)
+        seconds = measure(learner, seconds=0.5).total(learner, sweep.steps)
+        spec, size = learner.agent.spec, configuration.training.buffer_size
+        frames = min(size, int(1.1 * sweep.steps))
+        yield trials, seconds, frames * bytes_per_frame(spec.shape, spec.dtype, spec.stack) + PROCESS
+
+
+PROCESS = 400e6  # bytes of a training with an empty replay memory
+
+
+def _label(trial: Trial) -> str:
+    return f"{trial.group} on {trial.env}, seed {trial.seed}"

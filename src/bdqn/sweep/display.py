@@ -1,0 +1,121 @@
+"""How a sweep shows that it is getting on: a table in a terminal, lines in a file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bdqn.progress import duration, unheard_is_fine
+from bdqn.sweep.folder import SweepFolder
+from bdqn.sweep.plan import Sweep
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+    from bdqn.sweep.local import Work
+
+LIVE, LINES = 1.0, 30.0  # seconds between looks
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group on one environment."""
+
+    group: str
+    env: str
+    waiting: int
+    running: int
+    done: int
+    failed: int
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a sweep stands."""
+
+    rows: tuple[Row, ...]
+    decisions: int
+    total: int
+    per_second: float
+
+    @property
+    def time_left(self) -> str:
+        return duration((self.total - self.decisions) / self.per_second) if self.per_second else "unknown"
+
+
+def look(sweep: Sweep, folder: SweepFolder, work: Work) -> Status:
+    """Read the running trials' own files."""
+    running = {trial: folder.progress(trial, sweep.steps) for trial in work.running}
+    rows = []
+    for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
+        mine = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
+        waiting, now, done, failed = (
+            sum(trial in those for trial in mine) for those in (work.waiting, running, work.done, work.failed)
+        )
+        rate = sum(running[trial].per_second for trial in mine if trial in running)
+        rows.append(Row(group, env, waiting, now, done, failed, rate))
+    settled = len(work.done) + len(work.failed)
+    decisions = settled * sweep.steps + sum(min(p.decisions, sweep.steps) for p in running.values())
+    total = len(sweep.trials) * sweep.steps
+    return Status(tuple(rows), decisions, total, sum(row.per_second for row in rows))
+
+
+class Watch(Protocol):
+    def __call__(self, work: Work) -> None: ...
+
+
+@contextmanager
+def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watch]:
+    """Something to call often: it looks only now and then."""
+    if quiet:
+        yield lambda work: None
+    elif sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(refresh_per_second=4) as live:
+            yield _every(LIVE, lambda work: _update(live, look(sweep, folder, work)))
+    else:
+        yield _every(LINES, lambda work: _print(look(sweep, folder, work)))
+
+
+def _every(interval: float, show: Watch) -> Watch:
+    due = 0.0
+
+    def watch(work: Work) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            show(work)
+            due = time.monotonic() + interval
+
+    return watch
+
+
+def _update(live: Live, status: Status) -> None:
+    live.update(_table(status))
+
+
+def _table(status: Status) -> Table:
+    from rich.table import Table
+
+    share = 100 * status.decisions / status.total
+    table = Table(title=f"{share:.1f} % of {status.total:,} decisions, {status.time_left} left")
+    for name in ("group", "environment", "waiting", "running", "done", "failed", "decisions/s"):
+        table.add_column(name, justify="left" if name in ("group", "environment") else "right")
+    for row in status.rows:
+        counts = (row.waiting, row.running, row.done, row.failed)
+        table.add_row(row.group, row.env, *map(str, counts), f"{row.per_second:,.0f}" if row.running else "")
+    return table
+
+
+def _print(status: Status) -> None:
+    counts = {name: sum(getattr(row, name) for row in status.rows) for name in ("done", "running", "waiting", "failed")}
+    text = ", ".join(f"{count} {name}" for name, count in counts.items())
+    share = 100 * status.decisions / status.total
+    with unheard_is_fine(sys.stdout):
+        print(f"{share:5.1f} %  {text}, {status.per_second:,.0f} decisions/s, {status.time_left} left", flush=True)

@@ -1,0 +1,164 @@
+"""Sweep files: what they mean, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bdqn.cli import main
+from bdqn.settings import SettingError
+from bdqn.sweep.plan import Sweep, read_sweep
+
+GOOD = """
+steps = 1_000
+seeds = 3
+environments = ["CartPole-v1", "MinAtar/Breakout-v1"]
+
+[training]
+learning_rate = 1e-3
+
+[agents.bdqn]
+
+[agents.careful]
+agent = "ddqn"
+exploration_final_eps = [0.1, 0.01]
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Path:
+    return tmp_path / "sweep.toml"
+
+
+def read(path: Path, text: str) -> Sweep:
+    path.write_text(text)
+    return read_sweep(path)
+
+
+def test_a_file_means_every_combination(write: Path) -> None:
+    sweep = read(write, GOOD)
+    assert sweep.steps == 1_000
+    assert len(sweep.trials) == 2 * 3 * 3  # environments, groups, seeds
+    groups = ["bdqn", "careful exploration_final_eps=0.1", "careful exploration_final_eps=0.01"]
+    assert list(dict.fromkeys(trial.group for trial in sweep.trials)) == groups
+    assert {trial.seed for trial in sweep.trials} == {0, 1, 2}
+    assert {trial.agent for trial in sweep.trials} == {"bdqn", "ddqn"}
+    assert all(trial.settings["learning_rate"] == 1e-3 for trial in sweep.trials)
+    assert {trial.settings.get("exploration_final_eps") for trial in sweep.trials} == {None, 0.1, 0.01}
+
+
+def test_a_grid_in_training_is_shared_by_all_agents(write: Path) -> None:
+    sweep = read(write, GOOD.replace("learning_rate = 1e-3", "learning_rate = [1e-3, 1e-4]"))
+    assert len(sweep.trials) == 2 * 6 * 3
+    assert "bdqn learning_rate=0.0001" in {trial.group for trial in sweep.trials}
+
+
+def test_a_trials_name_depends_on_its_configuration_and_on_nothing_else(write: Path) -> None:
+    names = {(t.group, t.env, t.seed): t.name for t in read(write, GOOD).trials}
+    assert len(set(names.values())) == len(names)
+    longer = GOOD.replace("1_000", "9_000").replace("seeds = 3", "seeds = [1, 7]").replace("agents.bdqn", "agents.b")
+    longer = longer.replace("[agents.b]", '[agents.b]\nagent = "bdqn"')
+    again = {(t.group, t.env, t.seed): t.name for t in read(write, longer).trials}
+    assert again["b", "CartPole-v1", 1] == names["bdqn", "CartPole-v1", 1]
+    for change in ("learning_rate = 2e-3", "gamma = 0.9", "buffer_size = 5_000"):
+        changed = read(write, GOOD.replace("learning_rate = 1e-3", change))
+        assert not {t.name for t in changed.trials} & set(names.values())
+    slower = read(write, "threads = 2\n" + GOOD)
+    assert not {t.name for t in slower.trials} & set(names.values())
+
+
+def test_what_the_preset_says_is_part_of_the_name(write: Path) -> None:
+    """Should a later version have another preset, its trials are others."""
+    trial = read(write, GOOD).trials[0]
+    assert trial.values["gamma"] == 0.98
+    assert "gamma" not in trial.settings
+
+
+def test_a_trial_knows_its_command(write: Path, tmp_path: Path) -> None:
+    trial = read(write, GOOD + "\n[schedule]\nsave_replay = false\n").trials[-1]
+    words = trial.command(tmp_path / "run", 50)
+    assert words[0] == "train"
+    pairs = dict(zip(words[2::2], words[3::2], strict=True))
+    assert pairs["--env"] == "MinAtar/Breakout-v1"
+    assert pairs["--exploration-final-eps"] == "0.01"
+    assert pairs["--save-replay"] == "false"
+    assert pairs["--steps"] == "50"
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").touch()
+    assert trial.command(tmp_path / "run", 50)[:2] == ["resume", str(tmp_path / "run")]
+
+
+WRONG = {
+    "unknown key": (GOOD.replace("steps", "stesp"), "there is no key 'stesp'; did you mean steps"),
+    "unknown agent": (
+        GOOD.replace("agents.bdqn", "agents.bdnq"),
+        "agents.bdnq on CartPole-v1: There is no agent 'bdnq'; did you mean bdqn",
+    ),
+    "unknown setting": (
+        GOOD.replace("learning_rate", "lerning_rate"),
+        "has no setting 'lerning_rate'; did you mean learning_rate",
+    ),
+    "another agent's setting": (
+        GOOD.replace("[agents.bdqn]", "[agents.bdqn]\nexploration_final_eps = 0.1"),
+        "bdqn has no setting 'exploration_final_eps'",
+    ),
+    "unknown schedule": (GOOD + "[schedule]\nevl_freq = 5\n", "schedule has no key 'evl_freq'; did you mean eval_freq"),
+    "bad schedule": (GOOD + "[schedule]\nkeep = 0\n", "keep must be at least 1"),
+    "bad value": (GOOD.replace("1e-3", '"fast"'), "learning_rate must be float, not 'fast'"),
+    "bad grid value": (
+        GOOD.replace("[0.1, 0.01]", "[0.1, 7.0]"),
+        "exploration_final_eps must be between 0 and 1, not 7.0",
+    ),
+    "empty grid": (GOOD.replace("[0.1, 0.01]", "[]"), "exploration_final_eps is a list without values"),
+    "no agents": (GOOD.split("[agents.bdqn]")[0], "agents must be given, and not be empty"),
+    "no environments": (
+        GOOD.replace('"CartPole-v1", "MinAtar/Breakout-v1"', ""),
+        "environments must be given, and not be empty",
+    ),
+    "no seeds": (GOOD.replace("seeds = 3", "seeds = []"), "seeds must be given, and not be empty"),
+    "negative seed": (GOOD.replace("seeds = 3", "seeds = [0, -1]"), "seeds must be a number of seeds, or a list"),
+    "a seed twice": (
+        GOOD.replace("seeds = 3", "seeds = [1, 1]"),
+        "two trials are the same: bdqn and bdqn on CartPole-v1, seed 1",
+    ),
+    "a group twice": (
+        GOOD + '[agents.other]\nagent = "bdqn"\n',
+        "two trials are the same: bdqn and other on CartPole-v1, seed 0",
+    ),
+    "no steps": (GOOD.replace("1_000", "0"), "steps must be given, and not be empty"),
+    "negative steps": (GOOD.replace("1_000", "-5"), "steps must be at least 1, not -5"),
+    "steps in words": (GOOD.replace("1_000", '"many"'), "steps cannot be 'many'"),
+    "no table": (GOOD.replace("[agents.bdqn]", "[agents]\nbdqn = 3"), "agents.bdqn must be a table, not 3"),
+    "unknown preset": ('preset = "papre"\n' + GOOD, "There is no preset 'papre'; did you mean paper"),
+    "no TOML": (GOOD + "[agents", "is no TOML file"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_bad_file_is_refused_with_file_and_key(
+    write: Path, tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = WRONG[case]
+    write.write_text(text)
+    with pytest.raises(SettingError) as error:
+        read_sweep(write)
+    assert str(write) in str(error.value)
+    assert message in str(error.value)
+    assert main(["sweep", str(write), "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_environment_that_does_not_exist_is_refused_before_anything_starts(
+    write: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write.write_text(GOOD.replace("CartPole-v1", "CartPoel-v1"))
+    assert main(["sweep", str(write), "--out", str(tmp_path / "out")]) == 2
+    assert "CartPoel" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", str(tmp_path / "none.toml")]) == 2
+    assert "cannot be read: No such file" in capsys.readouterr().err
