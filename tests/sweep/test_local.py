@@ -166,7 +166,7 @@ def test_what_cannot_work_is_not_retried_and_shown_with_its_message(tmp_path: Pa
 def test_a_trial_that_keeps_dying_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a machine kills whatever takes too much memory."""
     file, out = sweep_file(tmp_path, steps=1_500, seeds=1, agents="ddqn"), tmp_path / "out"
-    monkeypatch.setattr("bdqn.sweep.local.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("bdqn.sweep.engine.FIRST_PAUSE", 0.01)
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\nif 'bdqn.cli.worker' in ' '.join(sys.orig_argv): os.kill(os.getpid(), 9)\n"
     )

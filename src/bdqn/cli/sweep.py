@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bdqn.cli.common import RunFailed, correctable, on_one_line
 from bdqn.cli.options import Parser
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import SettingError
 from bdqn.sweep.plan import Sweep, Trial, read_sweep
+
+if TYPE_CHECKING:
+    from bdqn.sweep.engine import Engine
 
 
 def run(argv: list[str]) -> int:
@@ -23,6 +29,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
     parser.add_argument("--out", metavar="DIR", help="where the trials go [out/ and the name of FILE's directory]")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at a time [%(default)s]")
+    parser.add_argument("--ray", metavar="WHERE", help="run the trials by Ray: local, or the address of a cluster")
     parser.add_argument("--retries", type=int, default=3, help="of a trial whose process dies [%(default)s]")
     parser.add_argument("--dry-run", action="store_true", help="list the trials, and what they would take")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
@@ -37,7 +44,7 @@ def run(argv: list[str]) -> int:
     if args.dry_run:
         _describe(sweep, out, args.workers)
         return 0
-    return _carry_out(sweep, out, args.workers, args.retries, quiet=args.quiet)
+    return _carry_out(sweep, out, args)
 
 
 def check_environments(sweep: Sweep) -> None:
@@ -49,19 +56,23 @@ def check_environments(sweep: Sweep) -> None:
             make_env(env).close()
 
 
-def _carry_out(sweep: Sweep, out: Path, workers: int, retries: int, *, quiet: bool) -> int:
+def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
     from bdqn.cli.running import interruptible
     from bdqn.directory import claim_directory, locked
     from bdqn.sweep.display import watching
+    from bdqn.sweep.engine import carry_out
     from bdqn.sweep.folder import SweepFolder
-    from bdqn.sweep.local import carry_out
 
     folder = SweepFolder(claim_directory(out))
     with locked(out, new=False):
         with correctable():
             folder.prepare(sweep)
-        with watching(sweep, folder, quiet=quiet) as watch, interruptible() as stop:
-            work = carry_out(sweep, folder, workers, retries, watch, stop)
+        with (
+            _engine(args.ray, args.workers, out) as engine,
+            watching(sweep, folder, quiet=args.quiet) as watch,
+            interruptible() as stop,
+        ):
+            work = carry_out(sweep, folder, engine, args.workers, args.retries, watch, stop)
     with unheard_is_fine(sys.stdout):
         print(f"{len(work.done)} of {len(sweep.trials)} trials are finished. Compare them: bdqn compare {out}")
         for trial, message in work.failed.items():
@@ -69,6 +80,16 @@ def _carry_out(sweep: Sweep, out: Path, workers: int, retries: int, *, quiet: bo
     if work.failed:
         raise RunFailed(f"{len(work.failed)} trials failed. The same command tries them again.")
     return 0 if len(work.done) == len(sweep.trials) else 130
+
+
+def _engine(ray: str | None, workers: int, out: Path) -> AbstractContextManager[Engine]:
+    if ray is None:
+        from bdqn.sweep.local import Local
+
+        return nullcontext(Local())
+    from bdqn.sweep.cluster import cluster
+
+    return cluster(ray, workers, out)
 
 
 def _describe(sweep: Sweep, out: Path, workers: int) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from bdqn.sweep.local import Work
+    from bdqn.sweep.engine import Work
 
 LIVE, LINES = 1.0, 30.0  # seconds between looks
 

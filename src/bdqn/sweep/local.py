@@ -5,117 +5,44 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from pathlib import Path
 
-from bdqn.directory import is_locked
 from bdqn.sweep.folder import SweepFolder
-from bdqn.sweep.plan import Sweep, Trial
-
-HOPELESS = (1, 2)  # exit codes of a run that cannot go on, and of a mistake in what was asked: no retry helps
-FIRST_PAUSE = 1.0  # seconds before the first retry; then twice as long each time
-POLL = 0.05
+from bdqn.sweep.plan import Trial
 
 
-@dataclass
-class Attempt:
-    """How often a trial was begun in vain, and from where."""
+class Process:
+    """One trial in a process of its own, which ends when the pipe to it closes: also when this process is killed."""
 
-    failures: int = 0
-    checkpoint: int = -1
-    not_before: float = 0.0
+    def __init__(self, command: Sequence[str], log: Path, threads: int) -> None:
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bdqn.cli.worker", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **limits},
+                start_new_session=True,  # Ctrl-C is for the sweep, which then asks its workers to stop
+            )
 
+    def poll(self) -> int | None:
+        code = self._process.poll()
+        if code is not None:
+            self.stop()
+        return code
 
-@dataclass
-class Work:
-    """What there is to do, what is being done, and what came of it."""
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
-    waiting: list[Trial]
-    running: dict[Trial, subprocess.Popen[bytes]] = field(default_factory=dict)
-    failed: dict[Trial, str] = field(default_factory=dict)
-    done: list[Trial] = field(default_factory=list)
-
-    @property
-    def is_over(self) -> bool:
-        return not self.waiting and not self.running
-
-
-def carry_out(
-    sweep: Sweep,
-    folder: SweepFolder,
-    workers: int,
-    retries: int,
-    watch: Callable[[Work], None],
-    stop: Callable[[], bool],
-) -> Work:
-    """Run every trial that is not finished, ``workers`` at a time, until all are or ``stop()`` holds.
-
-    A trial whose process dies goes on from its latest checkpoint, after a pause; ``retries`` counts the times in a row
-    that this came to nothing new.
-    """
-    finished = [trial for trial in sweep.trials if folder.progress(trial, sweep.steps).finished]
-    work = Work([trial for trial in sweep.trials if trial not in finished], done=finished)
-    attempts = {trial: Attempt() for trial in work.waiting}
-    try:
-        while not work.is_over and not stop():
-            _collect(work, folder, attempts, retries)
-            _start(work, folder, attempts, workers, sweep.steps)
-            watch(work)
-            time.sleep(POLL)
-    finally:
-        _end(work.running.values())
-    return work
+    def wait(self) -> None:
+        self._process.wait()
 
 
-def _start(work: Work, folder: SweepFolder, attempts: dict[Trial, Attempt], workers: int, steps: int) -> None:
-    now = time.monotonic()
-    for trial in [trial for trial in work.waiting if attempts[trial].not_before <= now]:
-        if len(work.running) >= workers:
-            return
-        if is_locked(folder.run(trial)):  # a worker of a sweep that was killed is still saving
-            attempts[trial].not_before = now + FIRST_PAUSE
-            continue
-        work.waiting.remove(trial)
-        attempts[trial].checkpoint = folder.checkpoint(trial)
-        work.running[trial] = _process(trial, folder, steps)
+class Local:
+    """The engine of one machine."""
 
-
-def _process(trial: Trial, folder: SweepFolder, steps: int) -> subprocess.Popen[bytes]:
-    threads = str(trial.threads)
-    with folder.log(trial).open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "bdqn.cli.worker", *trial.command(folder.run(trial), steps)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
-            start_new_session=True,  # Ctrl-C is for the sweep, which then asks its workers to stop
-        )
-
-
-def _collect(work: Work, folder: SweepFolder, attempts: dict[Trial, Attempt], retries: int) -> None:
-    for trial, process in [(trial, process) for trial, process in work.running.items() if process.poll() is not None]:
-        del work.running[trial]
-        assert process.stdin is not None
-        process.stdin.close()
-        attempt = attempts[trial]
-        if process.returncode == 0:
-            work.done.append(trial)
-            continue
-        came_further = folder.checkpoint(trial) > attempt.checkpoint
-        attempt.failures = 1 if came_further else attempt.failures + 1
-        if process.returncode in HOPELESS or attempt.failures > retries:
-            work.failed[trial] = folder.message(trial) or f"ended with exit code {process.returncode}"
-        else:
-            attempt.not_before = time.monotonic() + FIRST_PAUSE * 2 ** (attempt.failures - 1)
-            work.waiting.insert(0, trial)
-
-
-def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Ask the workers to save and end, and wait for them."""
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-    for process in processes:
-        process.wait()
+    def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Process:
+        return Process(trial.command(folder.run(trial), steps), folder.log(trial), trial.threads)
