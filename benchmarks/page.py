@@ -85,9 +85,8 @@ def training_table() -> str:
 def loop_table() -> str:
     rows = []
     for (env, num_envs), parts in loop().items():
-        shown = [
-            f"{Spread.of(parts[name]).median:,.0f}" for name in ("update", "acting forward", "environments", "loop")
-        ]
+        names = ("update", "acting forward", "environments", "in turn", "loop")
+        shown = [f"{Spread.of(parts[name]).median:,.0f}" for name in names]
         times = ratio(parts["loop"], parts["parts"])
         target = LOOP_TARGETS[env]
         rows.append((env, num_envs, *shown, times, f"{target:.2f}: {verdict(times.median <= target)}"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bdqn.cli import main
-from bdqn.report.compare import curves_figure, read_comparison
+from bdqn.report.compare import curves_figure, curves_of, read_comparison, read_curves
 
 ENV, OTHER = "CartPole-v1", "Acrobot-v1"
 Returns = list[float]
@@ -148,7 +148,7 @@ def test_where_there_is_no_ratio_there_is_no_row(tmp_path: Path) -> None:
 
 
 def test_a_band_holds_the_mean_of_its_curves(sweep: Folder) -> None:
-    figure = curves_figure(read_comparison(sweep.folder), np.random.default_rng(0))
+    figure = curves_figure(curves_of(read_comparison(sweep.folder)), np.random.default_rng(0))
     axes = figure.axes[0]
     assert axes.get_title() == ENV
     line, band = axes.lines[1], axes.collections[1].get_paths()[0].vertices
@@ -156,6 +156,28 @@ def test_a_band_holds_the_mean_of_its_curves(sweep: Folder) -> None:
     assert band[:, 1].min() >= 2.0
     assert band[:, 1].max() <= 6.0
     assert axes.get_legend().get_texts()[1].get_text() == "new (3 seeds)"
+
+
+def test_runs_and_curves_are_kept_in_small_files(sweep: Folder, tmp_path: Path) -> None:
+    """From which an experiment's figures are drawn again without its runs."""
+    assert main(["compare", str(sweep.folder), "--out", str(tmp_path / "results")]) == 0
+    with (tmp_path / "results" / "runs.csv").open(newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert len(runs) == 12
+    assert runs[0] == {
+        "env": ENV,
+        "group": "old",
+        "seed": "0",
+        "decisions": "2000",
+        "final": "1",
+        "area": "1",
+        "evaluation": "",
+    }
+    kept, own = read_curves(tmp_path / "results" / "curves.csv"), curves_of(read_comparison(sweep.folder))
+    assert [(c.env, c.group, c.seed) for c in kept] == [(c.env, c.group, c.seed) for c in own]
+    for a, b in zip(kept, own, strict=True):
+        np.testing.assert_allclose(a.step, b.step, rtol=1e-5)
+        np.testing.assert_allclose(a.value, b.value, rtol=1e-3)
 
 
 @pytest.mark.parametrize("what", ["nothing", "a run"])

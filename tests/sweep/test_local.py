@@ -1,9 +1,8 @@
-"""Sweeps on this machine: workers and sweeps are killed, and every trial still ends as if nothing had been."""
+"""Sweeps on this machine: interrupted, extended, failing, refused."""
 
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import signal
 import subprocess
@@ -11,74 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bdqn.cli import main
 from bdqn.directory import locked
 
-TABLES = ("config.toml", "episodes.csv", "metrics.csv")
-
-
-def sweep_file(folder: Path, *, steps: int, seeds: int | list[int], agents: str = "bdqn ddqn", more: str = "") -> Path:
-    tables = "\n".join(f"[agents.{name}]" for name in agents.split())
-    path = folder / "sweep.toml"
-    path.write_text(f"""
-steps = {steps}
-seeds = {seeds}
-environments = ["CartPole-v1"]
-{more}
-[training]
-learning_starts = 100
-features = 16
-buffer_size = 2_000
-[schedule]
-save_freq = 200
-log_freq = 100
-keep = 1
-{tables}
-""")
-    return path
-
-
-def driver(file: Path, out: Path, *more: str, workers: int = 2) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "bdqn", "sweep", str(file), "--out", str(out), "--workers", str(workers), *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def complete(file: Path, out: Path, *more: str, workers: int = 2) -> tuple[int, str, str]:
-    process = driver(file, out, *more, workers=workers)
-    output, errors = process.communicate(timeout=600)
-    return process.returncode, output, errors
-
-
-def files(out: Path, steps: int) -> dict[str, bytes]:
-    """What must not depend on who was killed when: each trial's tables and its last checkpoint."""
-    found = {}
-    for run in sorted((out / "trials").iterdir()):
-        assert json.loads((run / "meta.json").read_text())["status"] == "finished"
-        last = sorted((run / "checkpoints" / f"gen-{steps:012d}").iterdir())
-        found |= {f"{run.name}/{p.name}": p.read_bytes() for p in [*(run / name for name in TABLES), *last]}
-    return found
-
-
-def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    try:
-        return [child for child in psutil.Process(process.pid).children() if child.is_running()]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def until(condition: object, process: subprocess.Popen[str], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
+from .common import TABLES, complete, driver, files, sweep_file, until
 
 
 @pytest.fixture(scope="module")
@@ -89,25 +26,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     assert (code, errors) == (0, "")
     assert "4 of 4 trials are finished." in output
     return folder / "out", files(folder / "out", 1_500)
-
-
-def test_workers_and_sweeps_that_are_killed_change_nothing(
-    tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]
-) -> None:
-    file, out = sweep_file(tmp_path, steps=1_500, seeds=2), tmp_path / "out"
-    process = driver(file, out)
-    until(lambda: list(out.glob("trials/*/checkpoints/gen-*")), process)
-    for worker in workers_of(process):
-        worker.kill()
-    time.sleep(1.0)
-    orphans = workers_of(process)
-    process.kill()
-    process.communicate()
-    again = driver(file, out)  # at once, while the orphans may still be saving
-    _output, errors = again.communicate(timeout=300)
-    assert (again.returncode, errors) == (0, "")
-    assert not any(orphan.is_running() and orphan.status() != psutil.STATUS_ZOMBIE for orphan in orphans)
-    assert files(out, 1_500) == undisturbed[1]
 
 
 def test_an_interrupted_sweep_saves_its_trials_and_goes_on(
@@ -200,31 +118,3 @@ def test_a_dry_run_lists_the_trials_and_writes_nothing(tmp_path: Path, capsys: p
     assert "2 trials, 1 at a time: about " in output
     assert "GB each" in output
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.long
-def test_many_kills(tmp_path: Path) -> None:
-    """Twelve trials; workers are killed twenty times and the sweep five times, at random moments."""
-    steps = 4_000
-    file = sweep_file(tmp_path, steps=steps, seeds=6)
-    assert complete(file, tmp_path / "undisturbed")[0] == 0
-    out, rng = tmp_path / "out", random.Random(18)
-    killed = {"workers": 0, "sweeps": 0}
-    process = driver(file, out)
-    while process.poll() is None:
-        time.sleep(rng.uniform(0.3, 3.0))
-        running = workers_of(process)
-        if killed["workers"] < 20 and running:
-            rng.choice(running).kill()
-            killed["workers"] += 1
-        if killed["workers"] >= 4 * (killed["sweeps"] + 1) and killed["sweeps"] < 5:
-            process.kill()
-            process.communicate()
-            killed["sweeps"] += 1
-            process = driver(file, out)
-    output, errors = process.communicate()
-    print(killed)
-    assert (process.returncode, errors) == (0, "")
-    assert killed == {"workers": 20, "sweeps": 5}
-    assert "12 of 12 trials are finished." in output
-    assert files(out, steps) == files(tmp_path / "undisturbed", steps)

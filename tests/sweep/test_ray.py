@@ -11,7 +11,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.sweep.cluster import NOT_SHARED, run_trial
 
-from .test_local import complete, driver, files, sweep_file
+from .common import complete, driver, files, sweep_file
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'bdqn[ray]'")
 

@@ -28,11 +28,11 @@ def run(argv: list[str]) -> int:
 
     import numpy as np
 
-    from bdqn.report.compare import curves_figure, improvement_rows, ratio_rows, read_comparison, score_rows, write_rows
+    from bdqn.report import compare as report
     from bdqn.report.figures import save
 
     with correctable():
-        comparison = read_comparison(Path(args.sweep))
+        comparison = report.read_comparison(Path(args.sweep))
     for remark in comparison.remarks:
         print(f"note: {on_one_line(remark)}")
     if not comparison.trials:
@@ -42,9 +42,9 @@ def run(argv: list[str]) -> int:
         raise SettingError(f"There is no group {baseline!r}; {nearest(baseline, comparison.groups)}")
     rng = np.random.default_rng(args.seed)
     tables = {
-        "scores": score_rows(comparison, rng),
-        "ratios": ratio_rows(comparison, baseline, rng),
-        "improvement": improvement_rows(comparison, baseline, rng),
+        "scores": report.score_rows(comparison, rng),
+        "ratios": report.ratio_rows(comparison, baseline, rng),
+        "improvement": report.improvement_rows(comparison, baseline, rng),
     }
     _print("score (mean over seeds)", tables["scores"], lambda v: f"{v:,.2f}")
     _print(f"times {baseline}", tables["ratios"], lambda v: f"{v:.3f}")
@@ -53,9 +53,12 @@ def run(argv: list[str]) -> int:
     with correctable():
         out.mkdir(parents=True, exist_ok=True)
         for name, rows in tables.items():
-            write_rows(out / f"{name}.csv", rows)
-        save(curves_figure(comparison, rng), out / "curves.png")
-    print(f"\nTables and curves: {out}/scores.csv, ratios.csv, improvement.csv, curves.png")
+            report.write_rows(out / f"{name}.csv", rows)
+        report.write_runs(out / "runs.csv", comparison)
+        curves = report.curves_of(comparison)
+        report.write_curves(out / "curves.csv", curves)
+        save(report.curves_figure(curves, rng), out / "curves.png")
+    print(f"\n{out}: scores.csv, ratios.csv, improvement.csv, runs.csv, curves.csv, curves.png")
     return 0
 
 

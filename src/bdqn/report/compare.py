@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
@@ -204,25 +205,73 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
             writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()])
 
 
+# --- runs and curves, in files small enough to be kept with an experiment ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run's learning curve."""
+
+    env: str
+    group: str
+    seed: int
+    step: Array
+    value: Array  # mean return of the last episodes; NaN before the first has ended
+
+
+def curves_of(comparison: Comparison, points: int = 100) -> list[Curve]:
+    """Every run's learning curve, over what all runs of its environment have."""
+    found = []
+    for trial in comparison.trials:
+        grid = np.linspace(0, comparison.end(trial.env), points + 1)[1:]
+        found.append(Curve(trial.env, trial.group, trial.seed, grid, learning_curve(trial.run, grid, WINDOW)))
+    return found
+
+
+def write_curves(path: Path, curves: Iterable[Curve]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("env", "group", "seed", "step", "return"))
+        for curve in curves:
+            for step, value in zip(curve.step, curve.value, strict=True):
+                writer.writerow((curve.env, curve.group, curve.seed, f"{step:g}", f"{value:.4g}"))
+
+
+def read_curves(path: Path) -> list[Curve]:
+    """What ``write_curves`` has written."""
+    points: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = row["env"], row["group"], int(row["seed"])
+            points.setdefault(key, []).append((float(row["step"]), float(row["return"])))
+    return [Curve(*key, *np.array(values).T) for key, values in points.items()]
+
+
+def write_runs(path: Path, comparison: Comparison) -> None:
+    """Every run's scores, one row each."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("env", "group", "seed", "decisions", *SCORES))
+        for trial in comparison.trials:
+            end = comparison.end(trial.env)
+            scores = (getattr(trial, kind)(end) for kind in SCORES)
+            cells = ("" if np.isnan(score) else f"{score:.6g}" for score in scores)
+            writer.writerow((trial.env, trial.group, trial.seed, trial.decisions, *cells))
+
+
 # --- figures --------------------------------------------------------------------------------------------------
 
 
-def curves_figure(comparison: Comparison, rng: np.random.Generator) -> Figure:
+def curves_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
     """Mean learning curve of each group, with a band of 95 % over seeds; a panel per environment."""
-    envs = comparison.envs
+    envs, groups = (list(dict.fromkeys(getattr(curve, name) for curve in curves)) for name in ("env", "group"))
     figure = Figure(figsize=(5 * len(envs), 3.6), layout="constrained")
     for axes, env in zip(np.atleast_1d(figure.subplots(1, len(envs))), envs, strict=True):
-        grid = np.linspace(0, comparison.end(env), POINTS)
-        for i, group in enumerate(comparison.groups):
-            trials = comparison.of(group, env)
-            if not trials:
-                continue
-            curves = np.array([learning_curve(trial.run, grid, WINDOW) for trial in trials])
-            known = np.isfinite(curves).all(0)
-            low, high = _band(curves[:, known], rng)
-            color = COLORS[i % len(COLORS)]
-            axes.plot(grid[known], curves[:, known].mean(0), color=color, label=f"{group} ({len(trials)} seeds)")
-            axes.fill_between(grid[known], low, high, color=color, alpha=0.2, linewidth=0)
+        for i, group in enumerate(groups):
+            mine = [curve for curve in curves if (curve.env, curve.group) == (env, group)]
+            if mine:
+                label = f"{group} ({len(mine)} seeds)"
+                _draw_band(axes, mine[0].step, np.array([c.value for c in mine]), COLORS[i % len(COLORS)], label, rng)
         axes.set_title(env)
         axes.set_xlabel("decisions")
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -232,7 +281,10 @@ def curves_figure(comparison: Comparison, rng: np.random.Generator) -> Figure:
     return figure
 
 
-def _band(curves: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    rows = rng.integers(len(curves), size=(1_000, len(curves)))
-    low, high = np.percentile(curves[rows].mean(1), [2.5, 97.5], axis=0)
-    return low, high
+def _draw_band(axes: Axes, step: Array, values: Array, color: str, label: str, rng: np.random.Generator) -> None:
+    known = np.isfinite(values).all(0)
+    step, values = step[known], values[:, known]
+    rows = rng.integers(len(values), size=(1_000, len(values)))
+    low, high = np.percentile(values[rows].mean(1), [2.5, 97.5], axis=0)
+    axes.plot(step, values.mean(0), color=color, label=label)
+    axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)
