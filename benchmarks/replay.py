@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import zlib
 
 import numpy as np
 import psutil
 
 import ours
 from bdqn.memory import free_memory
+from bdqn.packed import PackedFrames
 from bdqn.replay import Replay
-from measure import Spread, in_turns, write_rows
+from measure import Spread, in_turns, ratio, write_rows
 from work import Work
 
 FRAMES = 1_000_000
@@ -51,18 +51,21 @@ def run(rounds: int) -> None:
         rounds,
     )
     sample, update = Spread.of([s / 50 for s in times["sample"]]), Spread.of([s / 10 for s in times["update"]])
-    frames_of_a_batch = [bytes(f) for f in agent.replay.frames[0, :160]]  # 32 stacks and their successors
-    packed = [zlib.compress(frame, 1) for frame in frames_of_a_batch]
-    unpack = Spread.of(in_turns({"unpack": lambda: [zlib.decompress(p) for p in packed]}, rounds)["unpack"])
-    compression = sum(map(len, frames_of_a_batch)) / sum(map(len, packed))
+    packed = ours.learner(work, "ddqn", pack_frames=True)
+    packed.learn(work.learning_starts + 64)
+    frames_packed = packed.agent.replay.frames
+    assert isinstance(frames_packed, PackedFrames)
+    held = int(packed.agent.replay.written.sum())
+    turn = 160
+    turns = in_turns({"plain": lambda: learner.learn(turn), "packed": lambda: packed.learn(turn)}, rounds)
     rows = [
         {"figure": "frames", "value": f"{frames}"},
         {"figure": "transitions", "value": f"{transitions}"},
         {"figure": "resident bytes", "value": f"{size}"},
         {"figure": "sample of 32, ms", "value": f"{1e3 * sample.median:.3f}"},
         {"figure": "update, ms", "value": f"{1e3 * update.median:.3f}"},
-        {"figure": "zlib on Pong: times smaller", "value": f"{compression:.1f}"},
-        {"figure": "zlib on Pong: unpacking a batch, ms", "value": f"{1e3 * unpack.median:.3f}"},
+        {"figure": "packed: bytes per frame of Pong", "value": f"{frames_packed.nbytes / held:.0f}"},
+        {"figure": "packed: time of training", "value": f"{ratio(turns['packed'], turns['plain']).median:.3f}"},
     ]
     for row in rows:
         print(f"  {row['figure']}: {row['value']}")

@@ -64,7 +64,9 @@ class QAgent:
         self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
-        self.replay = Replay(training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack)
+        self.replay = Replay(
+            training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack, packed=training.pack_frames
+        )
         names = ("explore", "draw", "replay", "refit")
         self.rngs = {name: generator(seed, name) for name in names}
         self.steps = 0  # decisions, over all environments

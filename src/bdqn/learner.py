@@ -22,7 +22,7 @@ from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
 from bdqn.replay import bytes_per_frame
 from bdqn.seeding import generator, integer_seed
-from bdqn.settings import SettingError, nearest, settings_of
+from bdqn.settings import SettingError, Training, nearest, settings_of
 from bdqn.step import Step
 
 MOST_ENVIRONMENTS = 4096
@@ -111,7 +111,7 @@ class Learner:
         taken = check_batch_memory(training.batch_size, spec)
         if choices.refit:
             taken += check_posterior_memory(training.features, num_actions, taken)
-        check_memory(training.buffer_size, spec, taken)
+        check_memory(training, spec, taken)
         self.agent = QAgent(
             spec,
             int(self.envs.action_space.n),
@@ -312,9 +312,10 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
     )
 
 
-def check_memory(buffer_size: int, spec: ObservationSpec, taken: int = 0) -> None:
+def check_memory(training: Training, spec: ObservationSpec, taken: int = 0) -> None:
     """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
-    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack)
+    buffer_size = training.buffer_size
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:

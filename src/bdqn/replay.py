@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from bdqn.packed import ASSUMED, PackedFrames
+
 Records = dict[str, NDArray[Any]]
 
 
@@ -29,18 +31,26 @@ class Batch:
     terminal: NDArray[np.bool_]
 
 
-def bytes_per_frame(obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int) -> int:
-    """Memory that one slot takes: its frame, and what is noted beside it."""
+def bytes_per_frame(obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int, packed: bool = False) -> int:
+    """Memory that one slot takes: its frame (an estimate where it is packed), and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
     beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8)
-    return int(np.prod(frame)) * np.dtype(dtype).itemsize + sum(np.dtype(kind).itemsize for kind in beside)
+    size = int(np.prod(frame)) * np.dtype(dtype).itemsize
+    return (size // ASSUMED + 64 if packed else size) + sum(np.dtype(kind).itemsize for kind in beside)
 
 
 class Replay:
     """Uniform replay over ``capacity`` frames, shared equally among ``num_envs`` environments."""
 
     def __init__(
-        self, capacity: int, obs_shape: tuple[int, ...], dtype: DTypeLike, num_envs: int = 1, stack: int = 0
+        self,
+        capacity: int,
+        obs_shape: tuple[int, ...],
+        dtype: DTypeLike,
+        num_envs: int = 1,
+        stack: int = 0,
+        *,
+        packed: bool = False,
     ) -> None:
         """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing."""
         slots = capacity // num_envs
@@ -52,7 +62,8 @@ class Replay:
         self.stack = stack
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
-        self.frames = np.zeros((num_envs, slots, *frame), dtype)
+        shape = (num_envs, slots, *frame)
+        self.frames: NDArray[Any] | PackedFrames = PackedFrames(shape, dtype) if packed else np.zeros(shape, dtype)
         self.actions = np.zeros((num_envs, slots), np.int64)
         self.rewards = np.zeros((num_envs, slots), np.float32)
         self.terminals = np.zeros((num_envs, slots), np.bool_)
@@ -61,7 +72,9 @@ class Replay:
         self.reach = np.zeros((num_envs, slots), np.uint8)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
         self.seen = 0  # transitions ever written, give or take one per episode
-        self._flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in self._arrays().items()}
+        self._flat: dict[str, Any] = {
+            name: array.reshape(-1, *array.shape[2:]) for name, array in self._arrays().items()
+        }
         self._lookback = np.arange(max(stack, 1) - 1, -2, -1)  # stack-1, ..., 1, 0, -1: oldest frame to next frame
 
     @property
@@ -183,7 +196,7 @@ class Replay:
         self.seen += start + count - int(self.written[env])
         self.written[env] = start + count
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Any]:
         return {
             "frames": self.frames,
             "actions": self.actions,

@@ -137,6 +137,7 @@ class Training:
     train_freq: int = setting(4, "decisions per update", minimum=1)
     learning_starts: int = setting(1_000, "decisions taken at random before learning", minimum=1)
     buffer_size: int = setting(100_000, "frames in the replay memory", minimum=8)
+    pack_frames: bool = setting(False, "keep them packed: far less memory for games' screens, a few percent slower")
     target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
     reward_clip: float = setting(0.0, "the learner sees rewards clipped to +-this; 0: as they are", minimum=0)
     reward_scaling: bool = setting(

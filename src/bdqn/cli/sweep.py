@@ -127,7 +127,8 @@ def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
         seconds = measure(learner, seconds=0.5).total(learner, sweep.steps)
         spec, size = learner.agent.spec, configuration.training.buffer_size
         frames = min(size, int(1.1 * sweep.steps))
-        yield trials, seconds, frames * bytes_per_frame(spec.shape, spec.dtype, spec.stack) + PROCESS
+        per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames)
+        yield trials, seconds, frames * per_frame + PROCESS
 
 
 PROCESS = 400e6  # bytes of a training with an empty replay memory
