@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -35,7 +36,7 @@ def fill(frames: int) -> None:
 
 def run(rounds: int) -> None:
     frames = FRAMES if free_memory() > 9e9 else 100_000
-    here = str(__import__("pathlib").Path(__file__).parent)
+    here = str(Path(__file__).parent)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {here!r}); import replay; replay.fill({frames})"]
     size, transitions = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     work = Work("ALE/Pong-v5", features=512)
