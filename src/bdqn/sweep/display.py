@@ -46,7 +46,9 @@ class Status:
 
     @property
     def time_left(self) -> str:
-        return duration((self.total - self.decisions) / self.per_second) if self.per_second else "unknown"
+        if self.decisions == self.total:
+            return "nothing"
+        return duration((self.total - self.decisions) / self.per_second) if self.per_second else "unknown time"
 
 
 def look(sweep: Sweep, folder: SweepFolder, work: Work) -> Status:
@@ -72,28 +74,37 @@ class Watch(Protocol):
 
 @contextmanager
 def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watch]:
-    """Something to call often: it looks only now and then."""
+    """Something to call often: it looks only now and then, and once more at the end."""
     if quiet:
         yield lambda work: None
     elif sys.stdout.isatty():
         from rich.live import Live
 
-        with Live(refresh_per_second=4) as live:
-            yield _every(LIVE, lambda work: _update(live, look(sweep, folder, work)))
+        with (
+            Live(refresh_per_second=4) as live,
+            _every(LIVE, lambda work: _update(live, look(sweep, folder, work))) as watch,
+        ):
+            yield watch
     else:
-        yield _every(LINES, lambda work: _print(look(sweep, folder, work)))
+        with _every(LINES, lambda work: _print(look(sweep, folder, work))) as watch:
+            yield watch
 
 
-def _every(interval: float, show: Watch) -> Watch:
+@contextmanager
+def _every(interval: float, show: Watch) -> Iterator[Watch]:
     due = 0.0
+    latest: list[Work] = []
 
     def watch(work: Work) -> None:
         nonlocal due
+        latest[:] = [work]
         if time.monotonic() >= due:
             show(work)
             due = time.monotonic() + interval
 
-    return watch
+    yield watch
+    for work in latest:
+        show(work)
 
 
 def _update(live: Live, status: Status) -> None:
