@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -56,6 +58,13 @@ class Spread:
 def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Spread:
     """How many times one is the other, round by round."""
     return Spread.of([a / b for a, b in zip(numerator, denominator, strict=True)])
+
+
+def exponent(sizes: list[int], times: list[float]) -> float:
+    """The power of the size that the times grow with, over the larger half of the sizes."""
+    half = len(sizes) // 2
+    slope, _ = np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)
+    return float(slope)
 
 
 def write_rows(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS) -> None:

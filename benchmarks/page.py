@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
-from measure import Spread, ratio, read_rows
+from measure import Spread, exponent, ratio, read_rows
+from work import OURS, REFERENCE
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
-REFERENCE = "Stable-Baselines3 DQN"
-DDQN, BDQN = "bdqn: Double DQN", "bdqn: Bayesian DQN"
 # Double DQN of ours over the reference, by environment and number of environments.
 TRAINING_TARGETS = {
     ("ALE/Pong-v5", 1): 1.3,
@@ -26,7 +25,7 @@ TRAINING_TARGETS = {
     ("MinAtar/Breakout-v1", 8): 1.5,
 }
 LOOP_TARGETS = {"ALE/Pong-v5": 1.10, "CartPole-v1": 1.15, "MinAtar/Breakout-v1": 1.15}
-Work = tuple[str, int]
+Named = dict[tuple[str, int], dict[str, list[float]]]  # by environment and number of environments, then by name
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -42,22 +41,23 @@ def verdict(met: bool) -> str:
 # --- what the files hold ------------------------------------------------------------------------------------
 
 
-def training() -> dict[Work, dict[str, list[float]]]:
-    """Decisions per second in each round, by work and contestant."""
-    found: dict[Work, dict[str, list[float]]] = {}
-    for row in read_rows("training"):
+def by_work(file: str, name: str, value: str) -> Named:
+    """A value in each round."""
+    found: Named = {}
+    for row in read_rows(file):
         work = found.setdefault((row["env"], int(row["num_envs"])), {})
-        work.setdefault(row["contestant"], []).append(float(row["per_second"]))
+        work.setdefault(row[name], []).append(float(row[value]))
     return found
 
 
-def loop() -> dict[Work, dict[str, list[float]]]:
-    """Microseconds per decision in each round, by work and part."""
-    found: dict[Work, dict[str, list[float]]] = {}
-    for row in read_rows("loop"):
-        work = found.setdefault((row["env"], int(row["num_envs"])), {})
-        work.setdefault(row["part"], []).append(float(row["microseconds"]))
-    return found
+def training() -> Named:
+    """Decisions per second, by contestant."""
+    return by_work("training", "contestant", "per_second")
+
+
+def loop() -> Named:
+    """Microseconds per decision, by part."""
+    return by_work("loop", "part", "microseconds")
 
 
 def refit() -> dict[str, list[float]]:
@@ -75,7 +75,7 @@ def training_table() -> str:
     for (env, num_envs), contestants in training().items():
         for name, rates in contestants.items():
             times = ratio(rates, contestants[REFERENCE])
-            target = TRAINING_TARGETS[env, num_envs] if name == DDQN else None
+            target = TRAINING_TARGETS[env, num_envs] if name == OURS else None
             cell = "" if target is None else f"{target}: {verdict(times.median >= target)}"
             shown = "1" if name == REFERENCE else times
             rows.append((env, num_envs, name, f"{Spread.of(rates).median:,.0f}", shown, cell))
@@ -112,8 +112,6 @@ def refit_table() -> str:
 
 
 def growth_table() -> str:
-    from refit import exponent
-
     rows = []
     columns = {"B": "batch", "d": "features", "actions": "actions"}
     for name, column in columns.items():
@@ -271,7 +269,10 @@ def plot_growth(path: Path) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained", sharey=True)
     for axis, (name, column) in zip(axes, {"B": "batch", "d": "features", "actions": "actions"}.items(), strict=True):
         mine = [row for row in read_rows("refit_growth") if row["grows"] == name]
-        axis.loglog([int(row[column]) for row in mine], [float(row["seconds"]) for row in mine], "o-")
+        sizes = [int(row[column]) for row in mine]
+        axis.loglog(sizes, [float(row["seconds"]) for row in mine], "o-")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7, rotation=45)
+        axis.minorticks_off()
         axis.set_xlabel({"B": "B, transitions", "d": "d, features", "actions": "actions"}[name])
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds of a refit")

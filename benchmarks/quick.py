@@ -14,14 +14,14 @@ import loop
 import refit
 import training
 from measure import Spread, ratio
-from work import Work
+from work import OURS, REFERENCE, Work
 
 PONG, CARTPOLE = Work("ALE/Pong-v5", features=512), Work("CartPole-v1")
 
 
 def beside_sb3(work: Work) -> Spread:
-    measured = training.rates(work, 5, only_reference=True)
-    return ratio(measured["bdqn: Double DQN"], measured[training.REFERENCE])
+    measured = training.rates(work, 5, training.two_contestants)
+    return ratio(measured[OURS], measured[REFERENCE])
 
 
 def beside_parts(work: Work) -> Spread:

@@ -13,7 +13,7 @@ import ours
 from bdqn.agent import QAgent
 from bdqn.configure import configure, recipe_named
 from bdqn.networks import ObservationSpec
-from measure import Spread, in_turns, ratio, seconds, write_rows
+from measure import Spread, exponent, in_turns, ratio, seconds, write_rows
 from training import THREADS, TURN
 from work import Work
 
@@ -82,13 +82,6 @@ def beside_ddqn(refit_seconds: list[float], rounds: int) -> list[float]:
     refit_time = Spread.of(refit_seconds).median
     per_100k = {name: [s * 100_000 / turn for s in values] for name, values in times.items()}
     return [(b + refit_time) / d for b, d in zip(per_100k["bdqn"], per_100k["ddqn"], strict=True)]
-
-
-def exponent(sizes: list[int], times: list[float]) -> float:
-    """The power of the size that the times grow with, over the larger half of the sizes."""
-    half = len(sizes) // 2
-    slope, _ = np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)
-    return float(slope)
 
 
 def growth() -> list[dict[str, Any]]:

@@ -12,9 +12,8 @@ import ours
 import peers
 from bdqn.envs import family
 from measure import Spread, in_turns, ratio, write_rows
-from work import Contestant, Work
+from work import OURS, REFERENCE, Contestant, Work
 
-REFERENCE = "Stable-Baselines3 DQN"
 WORKS = [
     Work("ALE/Pong-v5", num_envs=1, features=512),
     Work("ALE/Pong-v5", num_envs=8, features=512),
@@ -27,13 +26,14 @@ TURN = {"atari": 160, "classic": 1_600, "minatar": 800}  # decisions: one to two
 THREADS = {"atari": torch.get_num_threads(), "classic": 1, "minatar": 1}  # as the command line sets them
 
 
-def contestants(work: Work, *, only_reference: bool = False) -> dict[str, Contestant]:
+def contestants(work: Work) -> dict[str, Contestant]:
     """Everybody who can do this work."""
-    found: dict[str, Contestant] = {REFERENCE: peers.sb3_dqn(work)}
-    if not only_reference:
-        found["Tianshou Double DQN"] = peers.tianshou_dqn(work)
-        found["CleanRL-style DQN"] = peers.cleanrl_style_dqn(work)
-    for agent, name in (("dqn", "bdqn: DQN"), ("ddqn", "bdqn: Double DQN"), ("bdqn", "bdqn: Bayesian DQN")):
+    found: dict[str, Contestant] = {
+        REFERENCE: peers.sb3_dqn(work),
+        "Tianshou Double DQN": peers.tianshou_dqn(work),
+        "CleanRL-style DQN": peers.cleanrl_style_dqn(work),
+    }
+    for agent, name in (("dqn", "bdqn: DQN"), ("ddqn", OURS), ("bdqn", "bdqn: Bayesian DQN")):
         found[name] = ours.contestant(work, agent)
         # Where bfloat16 is imitated it is an order of magnitude slower, and says nothing.
         if family(work.env_id) == "atari" and torch.ops.mkldnn._is_mkldnn_bf16_supported():
@@ -41,12 +41,19 @@ def contestants(work: Work, *, only_reference: bool = False) -> dict[str, Contes
     return found
 
 
-def rates(work: Work, rounds: int, *, only_reference: bool = False) -> dict[str, list[float]]:
+def two_contestants(work: Work) -> dict[str, Contestant]:
+    """Those whom the targets compare."""
+    return {REFERENCE: peers.sb3_dqn(work), OURS: ours.contestant(work, "ddqn")}
+
+
+def rates(
+    work: Work, rounds: int, who: Callable[[Work], dict[str, Contestant]] = contestants
+) -> dict[str, list[float]]:
     """Decisions per second of each contestant in each round."""
     torch.set_num_threads(THREADS[family(work.env_id)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # their own, and our SpreadWarning: nobody learns much here
-        runners = contestants(work, only_reference=only_reference)
+        runners = who(work)
         for take in runners.values():
             take(work.learning_starts + 8 * work.cycle - work.learning_starts % work.cycle)
         decisions = TURN[family(work.env_id)]

@@ -12,6 +12,7 @@ import gymnasium as gym
 from bdqn.envs import make_env
 
 EPSILON = 0.05
+REFERENCE, OURS = "Stable-Baselines3 DQN", "bdqn: Double DQN"  # whom the targets compare
 
 
 class Contestant(Protocol):

@@ -34,6 +34,7 @@ from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
 from bdqn.settings import Training
 from bdqn.step import Step
+from bdqn.tree import require_like
 
 REFIT_CHUNK = 1 << 21  # numbers in the observations that a refit looks at together: more would leave the cache
 REFIT_BLOCK = 4096  # rows that it adds to the Gram matrices together: these are megabytes, to be gone through each time
@@ -363,7 +364,7 @@ class QAgent:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave, or what was read from a file; what does not fit is a ValueError."""
-        _require_like("agent", state, {**self.state(), "metrics": {}})
+        require_like("agent", state, {**self.state(), "metrics": {}})
         self.online.load_state_dict(_own_tensors(state["online"]))
         self.target.load_state_dict(_own_tensors(state["target"]))
         self.optimizer.load_state(state["optimizer"])
@@ -399,18 +400,3 @@ def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
         name: value.clone() if isinstance(value, Tensor) else torch.from_numpy(value).clone()
         for name, value in values.items()
     }
-
-
-def _require_like(name: str, value: Any, own: Any) -> None:
-    """Refuse what has other names, kinds or shapes than the agent's own; where that is empty, it may have any."""
-    if isinstance(own, Mapping):
-        if own and value.keys() != own.keys():
-            raise ValueError(f"{name} holds {sorted(value)}, but this agent needs {sorted(own)}.")
-        for key, item in own.items():
-            _require_like(f"{name}/{key}", value[key], item)
-    elif hasattr(own, "shape"):
-        kind, needed = (f"{str(array.dtype).removeprefix('torch.')} {tuple(array.shape)}" for array in (value, own))
-        if kind != needed:
-            raise ValueError(f"{name} is {kind}, but this agent needs {needed}.")
-    elif type(value) is not type(own):
-        raise ValueError(f"{name} is {value!r:.80}, but this agent needs a {type(own).__name__}.")

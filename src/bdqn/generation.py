@@ -117,6 +117,12 @@ def all_in(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted((match[1], match[2] is None, path) for match, path in found if path.is_dir())]
 
 
+def latest_step(folder: Path) -> int | None:
+    """The decision of the newest checkpoint in a directory, from its name alone."""
+    found = all_in(folder)
+    return int(found[-1].name[4:16]) if found else None
+
+
 def read(folder: Path) -> Manifest:
     """A generation's manifest, its seal and every field of it checked."""
     if (folder / "tensors.safetensors").exists() and not (folder / SEAL).exists():  # which format 1 did not have

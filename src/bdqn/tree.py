@@ -46,6 +46,21 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
         raise ValueError(f"this is no safetensors file that can be read here: {error}") from error
 
 
+def require_like(name: str, value: Any, own: Any) -> None:
+    """Refuse what has other names, kinds or shapes than an agent's own; where that is empty, it may have any."""
+    if isinstance(own, Mapping):
+        if own and value.keys() != own.keys():
+            raise ValueError(f"{name} holds {sorted(value)}, but this agent needs {sorted(own)}.")
+        for key, item in own.items():
+            require_like(f"{name}/{key}", value[key], item)
+    elif hasattr(own, "shape"):
+        kind, needed = (f"{str(array.dtype).removeprefix('torch.')} {tuple(array.shape)}" for array in (value, own))
+        if kind != needed:
+            raise ValueError(f"{name} is {kind}, but this agent needs {needed}.")
+    elif type(value) is not type(own):
+        raise ValueError(f"{name} is {value!r:.80}, but this agent needs a {type(own).__name__}.")
+
+
 def _take_arrays(node: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, Mapping):
         for key in node:

@@ -9,17 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweep.common import complete, driver, files, sweep_file, until, workers_of
+from sweep.common import complete, driver, files, sweep_file, undisturbed_sweep, until, workers_of
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    file = sweep_file(folder, steps=1_500, seeds=2)
-    code, output, errors = complete(file, folder / "out")
-    assert (code, errors) == (0, "")
-    assert "4 of 4 trials are finished." in output
-    return folder / "out", files(folder / "out", 1_500)
+    return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"))
 
 
 def test_workers_and_sweeps_that_are_killed_change_nothing(

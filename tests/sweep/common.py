@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+STEPS = 1_500
 TABLES = ("config.toml", "episodes.csv", "metrics.csv")
 
 
@@ -72,3 +73,11 @@ def until(condition: object, process: subprocess.Popen[str], seconds: float = 60
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def undisturbed_sweep(folder: Path) -> tuple[Path, dict[str, bytes]]:
+    """Two agents and two seeds, and what they must always end as."""
+    code, output, errors = complete(sweep_file(folder, steps=STEPS, seeds=2), folder / "out")
+    assert (code, errors) == (0, "")
+    assert "4 of 4 trials are finished." in output
+    return folder / "out", files(folder / "out", STEPS)

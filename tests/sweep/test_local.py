@@ -15,17 +15,12 @@ import pytest
 from bdqn.cli import main
 from bdqn.directory import locked
 
-from .common import TABLES, complete, driver, files, sweep_file, until
+from .common import TABLES, complete, driver, files, sweep_file, undisturbed_sweep, until
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    file = sweep_file(folder, steps=1_500, seeds=2)
-    code, output, errors = complete(file, folder / "out")
-    assert (code, errors) == (0, "")
-    assert "4 of 4 trials are finished." in output
-    return folder / "out", files(folder / "out", 1_500)
+    return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"))
 
 
 def test_an_interrupted_sweep_saves_its_trials_and_goes_on(
@@ -78,6 +73,8 @@ def test_what_cannot_work_is_not_retried_and_shown_with_its_message(tmp_path: Pa
     assert "1 of 2 trials are finished." in output
     assert "failed: ddqn on CartPole-v1, seed 0: bdqn: Stopped after" in output
     assert "is not finite" in output
+    logs = [path.read_text().count("Stopped after") for path in (tmp_path / "out" / "logs").iterdir()]
+    assert sorted(logs) == [0, 1]  # it was begun once
     assert "1 trials failed. The same command tries them again." in errors
 
 
@@ -86,10 +83,14 @@ def test_a_trial_that_keeps_dying_is_given_up(tmp_path: Path, monkeypatch: pytes
     file, out = sweep_file(tmp_path, steps=1_500, seeds=1, agents="ddqn"), tmp_path / "out"
     monkeypatch.setattr("bdqn.sweep.engine.FIRST_PAUSE", 0.01)
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\nif 'bdqn.cli.worker' in ' '.join(sys.orig_argv): os.kill(os.getpid(), 9)\n"
+        "import os, sys\n"
+        "if 'bdqn.cli.worker' in ' '.join(sys.orig_argv):\n"
+        f"    open({str(tmp_path / 'lives')!r}, 'a').write('x')\n"
+        "    os.kill(os.getpid(), 9)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert main(["sweep", str(file), "--out", str(out), "--retries", "2", "--quiet"]) == 1
+    assert (tmp_path / "lives").read_text() == "xxx"  # it was begun, and begun again twice
 
 
 def test_only_one_sweep_at_a_time_works_in_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,18 +11,14 @@ import pytest
 from bdqn.cli import main
 from bdqn.sweep.cluster import NOT_SHARED, run_trial
 
-from .common import complete, driver, files, sweep_file
+from .common import STEPS, complete, driver, files, sweep_file, undisturbed_sweep
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'bdqn[ray]'")
-
-STEPS = 1_500
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("local")
-    assert complete(sweep_file(folder, steps=STEPS, seeds=2), folder / "out")[0] == 0
-    return files(folder / "out", STEPS)
+    return undisturbed_sweep(tmp_path_factory.mktemp("local"))[1]
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
+from bdqn import generation
 from bdqn.report import stats
 from bdqn.report.figures import COLORS, learning_curve
 from bdqn.report.load import Array, Run, read_run, read_table
+from bdqn.sweep.folder import SweepFolder
 
 WINDOW = 100  # episodes in a mean return, as in the paper
 POINTS = 200  # of a learning curve
@@ -89,12 +91,10 @@ class Comparison:
 
 def read_comparison(folder: Path) -> Comparison:
     """What a sweep's directory holds."""
-    path = folder / "trials.csv"
-    if not path.is_file():
+    rows = SweepFolder(folder).rows()
+    if not rows:
         problem = "holds no sweep (no trials.csv)" if folder.exists() else "does not exist"
         raise FileNotFoundError(f"{folder} {problem}: give the directory that bdqn sweep printed.")
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
     trials, remarks = [], []
     for row in rows:
         label = f"{row['group']} on {row['env']}, seed {row['seed']}"
@@ -121,8 +121,9 @@ def read_comparison(folder: Path) -> Comparison:
 
 def _read_trial(folder: Path, group: str) -> Trial:
     run = read_run(folder)
-    names = (path.name for path in (folder / "checkpoints").glob("gen-*"))
-    decisions = max((int(name[4:16]) for name in names), default=int(run.step[-1]) if len(run.step) else 0)
+    decisions = generation.latest_step(folder / "checkpoints")
+    if decisions is None:  # it is on its way to the first
+        decisions = int(run.step[-1]) if len(run.step) else 0
     return Trial(group, str(run.config["env"]), run.seed, run, decisions, int(run.config["steps"]))
 
 

@@ -8,14 +8,14 @@ OUT/logs/HASH.txt       what the trial's processes printed
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bdqn import durable
+from bdqn import durable, generation
 from bdqn.settings import SettingError
 from bdqn.sweep.plan import Sweep, Trial
 
@@ -46,8 +46,11 @@ class SweepFolder:
             durable.make_directory(self.folder / name)
         rows = {row["trial"]: row for row in self.rows()}
         rows |= {trial.name: _row(trial) for trial in sweep.trials}
-        lines = [",".join(COLUMNS), *(_csv_line(row[name] for name in COLUMNS) for row in rows.values())]
-        durable.write_file(self.folder / "trials.csv", ("\n".join(lines) + "\n").encode())
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+        durable.write_file(self.folder / "trials.csv", text.getvalue().encode())
 
     def rows(self) -> list[dict[str, str]]:
         """The trials that were ever part of this sweep."""
@@ -77,24 +80,19 @@ class SweepFolder:
         with suppress(OSError, ValueError, IndexError):
             cells = _last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
-        finished = False
+        saved, finished = self.checkpoint(trial), False
         with suppress(OSError, ValueError, KeyError):
-            ended = json.loads((run / "meta.json").read_text())["status"] == "finished"
-            finished = ended and self.checkpoint(trial) >= steps
-        return Progress(max(decisions, self.checkpoint(trial)), finished, rate)
+            finished = json.loads((run / "meta.json").read_text())["status"] == "finished" and saved >= steps
+        return Progress(max(decisions, saved), finished, rate)
 
     def checkpoint(self, trial: Trial) -> int:
         """The decision of its latest checkpoint; -1 without one."""
-        names = (path.name for path in (self.run(trial) / "checkpoints").glob("gen-*"))
-        return max((int(name[4:16]) for name in names if name[4:16].isdigit()), default=-1)
+        step = generation.latest_step(self.run(trial) / "checkpoints")
+        return -1 if step is None else step
 
 
 def _row(trial: Trial) -> dict[str, str]:
     return {"trial": trial.name, "group": trial.group, "agent": trial.agent, "env": trial.env, "seed": str(trial.seed)}
-
-
-def _csv_line(cells: Iterable[str]) -> str:
-    return ",".join(f'"{cell}"' if "," in cell else cell for cell in cells)
 
 
 def _last_line(path: Path) -> str:
