@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 import accounting
+import clock
 import loop
 import refit
 import replay
@@ -27,6 +28,7 @@ from measure import write_rows
 SECTIONS: dict[str, Callable[[int], None]] = {
     "training": training.run,
     "loop": loop.run,
+    "clock": clock.run,
     "refit": refit.run,
     "accounting": accounting.run,
     "replay": replay.run,

@@ -97,6 +97,17 @@ def loop_table() -> str:
     return table(header, rows)
 
 
+def clock_table() -> str:
+    rows = [[row["env"], *(f"{float(row[key]):,.0f}" for key in row if key != "env")] for row in read_rows("clock")]
+    return table(("environment", *(key for key in read_rows("clock")[0] if key != "env")), rows)
+
+
+def arithmetic_table() -> str:
+    names = {"matrix product": "matrix product, 1,024 x 1,024", "both": "forward and backward"}
+    rows = [(row["threads"], names.get(row["what"], row["what"]), row["gflops"]) for row in read_rows("arithmetic")]
+    return table(("threads", "what", "GFLOP/s"), rows)
+
+
 def refit_table() -> str:
     values = refit()
     over_floor, over_ddqn = ratio(values["refit"], values["forward"]), Spread.of(values["bdqn over ddqn"])
@@ -186,6 +197,8 @@ def machine_table() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "training": training_table,
     "loop": loop_table,
+    "clock": clock_table,
+    "arithmetic": arithmetic_table,
     "refit": refit_table,
     "growth": growth_table,
     "accounting": accounting_table,
