@@ -56,7 +56,7 @@ def clocked(learner: Learner, decisions: int) -> dict[str, float]:
 
 
 def arithmetic() -> list[dict[str, str]]:
-    """GFLOP/s of a matrix product and of the Atari network on 32 observations; a backward pass counts as two forward."""
+    """GFLOP/s of a matrix product, and of the Atari network on 32 observations; a backward pass counts as two."""
     rows = []
     trained = ours.learner(Work("ALE/Pong-v5", features=512), "ddqn")
     obs = torch.randint(0, 256, (32, 4, 84, 84), dtype=torch.uint8)
