@@ -54,7 +54,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
     ("bdqn.linear", ("torch", "bdqn.agent", "bdqn.agents", "bdqn.heads"), ()),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
-    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.networks", "bdqn.posterior", "bdqn.rules", "bdqn.seeding")),
+    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior")),
     ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
 from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
-from bdqn.heads import BayesianHead, Index, TrainingIndices
+from bdqn.heads import BayesianHead, Index, RegressionHead, TrainingIndices
 from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
 from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
@@ -62,13 +62,22 @@ class QAgent:
         self.device = torch.device(device)
         if training.precision == "bfloat16":
             warn_if_bfloat16_is_slow(self.device)
-        self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved).to(self.device)
+        self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved, choices.prior).to(
+            self.device
+        )
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
         self.replay = Replay(
-            training.buffer_size, spec.shape, spec.dtype, num_envs, spec.stack, packed=training.pack_frames
+            training.buffer_size,
+            spec.shape,
+            spec.dtype,
+            num_envs,
+            spec.stack,
+            packed=training.pack_frames,
+            n_steps=training.n_steps,
+            members=choices.masks.members if choices.masks else 0,
         )
-        names = ("explore", "draw", "replay", "refit")
+        names = ("explore", "draw", "replay", "refit", *(["masks"] if choices.masks else []))
         self.rngs = {name: generator(seed, name) for name in names}
         self.steps = 0  # decisions, over all environments
         self.updates = 0
@@ -81,6 +90,11 @@ class QAgent:
         self._in_sync = True  # target and online network are equal
         self._blas = ThreadpoolController()
         self._spread_watch = SpreadWatch()
+        refit, head = choices.refit, self.online.head
+        self.collected: Moments | None = None  # data of the regression that outlast a fit
+        if refit and (refit.decay or refit.from_minibatches):
+            assert isinstance(head, RegressionHead)
+            self.collected = Moments.zero(head.dim, (num_actions,))
         self._redraw_training()
         self._redraw_acting(np.arange(num_envs))
 
@@ -116,7 +130,9 @@ class QAgent:
         """What N environments answered to these actions; learn what is due, but no refit where ``stop()`` holds."""
         check_step(step, self.steps + self.num_envs)
         terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
-        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs)
+        masks = self.choices.masks
+        mask = None if masks is None else self.rngs["masks"].random((self.num_envs, masks.members)) < masks.probability
+        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs, mask)
         before, self.steps = self.steps, self.steps + self.num_envs
         self._env_steps += 1
         if self.choices.learns and self._has_started:
@@ -146,7 +162,7 @@ class QAgent:
     def update(self) -> None:
         """One step on theta towards the temporal-difference target, on one minibatch."""
         batch = self.replay.sample(self.training.batch_size, self.rngs["replay"])
-        loss = self.loss(batch)
+        loss, phi, target = self._loss(batch)
         self.metrics["train/loss"] = value = float(loss.detach())
         check_loss(value, self.steps, batch, self.online, self.target)
         self.optimizer.clear()
@@ -154,18 +170,37 @@ class QAgent:
         self.optimizer.step()
         self.updates += 1
         self._in_sync = False
+        if self.choices.refit and self.choices.refit.from_minibatches:
+            assert self.collected is not None
+            self._add_rows(self.collected, phi, torch.from_numpy(batch.action), target)
         if self.updates % WEIGHT_CHECK == 0:
             self.check_finite()
 
     def loss(self, batch: Batch) -> Tensor:
         """Alg. 3, the update line: the squared (or Huber) error of the predicting index against the target."""
-        indices = self.online.head.training_indices(self.training_index)
-        target = self.td_target(batch, indices, self.choices.bootstrap)
-        q = self.online.q(self.online.features(self._tensor(batch.obs)), indices.predict)
-        predicted = q.gather(1, self._tensor(batch.action[:, None]))
+        return self._loss(batch)[0]
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The loss; and the features and targets that it was taken at."""
+        indices = self.online.head.training_indices(self.training_index, self.rngs["draw"], len(batch.action))
+        target = self.td_target(batch, indices, self.choices.bootstrap)  # (batch,) or (batch, members)
+        phi = self.online.features(self._tensor(batch.obs))
+        q = self.online.q(phi, indices.predict)  # (batch, actions) or (batch, members, actions)
+        action = self._tensor(batch.action[:, None])
+        if q.ndim == 3:
+            predicted = q.gather(2, action[:, None].expand(-1, q.shape[1], 1)).squeeze(2)
+            loss = self._error(predicted, target, batch.mask) * q.shape[1]  # the sum over members
+        else:
+            loss = self._error(q.gather(1, action), target[:, None], batch.mask)
+        divisor = self.training.gradient_divisor
+        return (loss if divisor == 1 else loss / divisor), phi, target
+
+    def _error(self, predicted: Tensor, target: Tensor, mask: NDArray[np.bool_] | None) -> Tensor:
+        """Its mean; transitions that are masked count as zeros."""
         error = nn.functional.mse_loss if self.training.loss == "squared" else nn.functional.smooth_l1_loss
-        loss = error(predicted, target[:, None])
-        return loss if self.training.gradient_divisor == 1 else loss / self.training.gradient_divisor
+        if mask is None:
+            return error(predicted, target)
+        return (error(predicted, target, reduction="none") * self._tensor(mask)).mean()
 
     @torch.no_grad()
     def td_target(self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap) -> Tensor:
@@ -179,11 +214,23 @@ class QAgent:
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)
 
+        reward, discount = (self._tensor(part) for part in self._reward_and_discount(batch))
+        value = bootstrap(select, evaluate)
+        if value.ndim == 2:  # a target for each member
+            reward, discount = reward[:, None], discount[:, None]
+        return torch.addcmul(reward, discount, value)
+
+    def _reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What the learner makes of rewards, and what the value that follows them is worth."""
         reward = batch.reward / np.float32(self.reward_unit or 1.0)
         if self.training.reward_clip:
             reward = reward.clip(-self.training.reward_clip, self.training.reward_clip)
-        discount = np.float32(self.training.gamma) * ~batch.terminal  # termination is a discount of zero
-        return torch.addcmul(self._tensor(reward), self._tensor(discount), bootstrap(select, evaluate))
+        gamma = np.float32(self.training.gamma)
+        discount = gamma * ~batch.terminal  # termination is a discount of zero
+        if batch.steps is not None:
+            reward = reward @ gamma ** np.arange(reward.shape[1], dtype=np.float32)
+            discount *= gamma ** (batch.steps - 1).astype(np.float32)
+        return reward, discount
 
     def check_finite(self) -> None:
         """Refuse any weight, any part of the belief and any of the optimizer's averages that is not finite."""
@@ -224,7 +271,7 @@ class QAgent:
                     rng.state = before
                     return False
                 with self._numpy_threads():
-                    self._fit_posterior(*data)
+                    self._fit_last_layer(refit, *data)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
         return True
@@ -232,14 +279,18 @@ class QAgent:
     def _regression(self, refit: Refit, stop: Callable[[], bool]) -> tuple[Moments, Tensor] | None:
         """The moments of B transitions, and some of their features; nothing where it is told to stop."""
         head = self.online.head
-        assert isinstance(head, BayesianHead)
-        indices = head.training_indices(self.training_index)
+        assert isinstance(head, RegressionHead)
+        if refit.from_minibatches:
+            assert self.collected is not None
+            some = self.replay.sample(256, self.rngs["refit"])
+            return self.collected, self.online.features(self._tensor(some.obs))
         moments = Moments.zero(head.dim, (self.num_actions,))
+        indices = head.regression_indices(self.training_index, self.rngs["refit"], 0)
         rows: list[tuple[Tensor, Tensor, Tensor]] = []  # features, actions and targets that are not in the moments yet
 
         def add() -> Tensor:
             phi, action, target = (torch.cat(column) for column in zip(*rows, strict=True))
-            moments.add_by_action(head.regressors(phi), action.numpy(), target.cpu().numpy())
+            self._add_rows(moments, phi, action, target)
             rows.clear()
             return phi
 
@@ -252,12 +303,26 @@ class QAgent:
                 some_phi = add()
         return moments, (add() if rows else some_phi)[-256:]
 
-    def _fit_posterior(self, moments: Moments, some_phi: Tensor) -> None:
+    def _add_rows(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor) -> None:
+        """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""
+        head = self.online.head
+        assert isinstance(head, RegressionHead)
+        offsets = head.offsets(phi)
+        if offsets is not None:
+            target = target - offsets.gather(1, action.to(self.device)[:, None]).squeeze(1)
+        moments.add_by_action(head.regressors(phi), action.numpy(), target.cpu().numpy())
+
+    def _fit_last_layer(self, refit: Refit, moments: Moments, some_phi: Tensor) -> None:
         head, target_head = self.online.head, self.target.head
-        assert isinstance(head, BayesianHead)
-        assert isinstance(target_head, BayesianHead)
+        assert isinstance(head, RegressionHead)
+        assert isinstance(target_head, RegressionHead)
+        if self.collected is not None:
+            moments = moments if refit.from_minibatches else self.collected.joined(moments)
+            self.collected = moments.scaled(refit.decay)
         head.update(moments)
-        target_head.weights.copy_(head.weights)
+        target_head.take_fit(head)
+        if not isinstance(head, BayesianHead):
+            return
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))
@@ -333,7 +398,7 @@ class QAgent:
     def metric_names(self) -> tuple[str, ...]:
         """Every metric that this agent will ever report."""
         loss = ("train/loss",) if self.choices.learns else ()
-        return loss + (POSTERIOR_METRICS if self.choices.refit else ())
+        return loss + (POSTERIOR_METRICS if isinstance(self.online.head, BayesianHead) else ())
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
@@ -350,6 +415,7 @@ class QAgent:
                 for name, index in (("training", self.training_index), ("acting", self.acting_index))
                 if index is not None
             },
+            **({} if self.collected is None else {"collected": vars(self.collected)}),
             "fitted": head.fitted,
             "refit_due": self.refit_due,
             "in_sync": self._in_sync,
@@ -372,6 +438,8 @@ class QAgent:
         if isinstance(head, BayesianHead):
             head.posterior = Posterior.from_state({n: np.array(value) for n, value in state["posterior"].items()})
             head.fitted = bool(state["fitted"])
+        if self.collected is not None:
+            self.collected = Moments(**{name: np.array(value) for name, value in state["collected"].items()})
         indices = {name: index.to(self.device) for name, index in _own_tensors(state["indices"]).items()}
         self.training_index, self.acting_index = indices.get("training"), indices.get("acting")
         self.refit_due, self._in_sync = bool(state["refit_due"]), bool(state["in_sync"])

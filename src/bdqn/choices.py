@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
-from bdqn.heads import Index
-from bdqn.qnetwork import MakeHead, QNetwork
-from bdqn.rules import Actions, Array
+from bdqn.heads import Index, RegressionHead
+from bdqn.qnetwork import MakeHead, MakePrior, QNetwork
+from bdqn.rules import Actions, Array, greedy, upper_confidence
 
 QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
 Bootstrap = Callable[[QValues, QValues], Tensor]
@@ -19,13 +19,13 @@ Bootstrap = Callable[[QValues, QValues], Tensor]
 
 def double_q(select: QValues, evaluate: QValues) -> Tensor:
     """One network selects the next action, the other evaluates it (van Hasselt et al., 2016)."""
-    action = select().argmax(1, keepdim=True)
-    return evaluate().gather(1, action).squeeze(1)
+    action = select().argmax(-1, keepdim=True)
+    return evaluate().gather(-1, action).squeeze(-1)
 
 
 def max_q(select: QValues, evaluate: QValues) -> Tensor:
     """The network that evaluates also selects (Mnih et al., 2015)."""
-    return evaluate().amax(1)
+    return evaluate().amax(-1)
 
 
 class QView:
@@ -47,7 +47,7 @@ class QView:
     def std(self) -> Array:
         """Epistemic standard deviation; only a head with a posterior has one."""
         head = self._network.head
-        if head.posterior is None:
+        if head.posterior is None or not isinstance(head, RegressionHead):
             raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
         return head.posterior.std(head.regressors(self._phi)).T
 
@@ -57,6 +57,25 @@ class QView:
 
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
+
+
+def greedy_under_draw(q: QView, step: int, rng: np.random.Generator) -> Actions:
+    """Act as if the current draw were the truth (Thompson sampling)."""
+    return greedy(q.draw)
+
+
+def greedy_under_mean(q: QView, step: int, rng: np.random.Generator) -> Actions:
+    """Take what looks best, and explore no further."""
+    return greedy(q.mean)
+
+
+def optimistic(scale: float) -> Policy:
+    """Act as if every action were as good as it may be: ``scale`` standard deviations above its mean."""
+
+    def upper_bound(q: QView, step: int, rng: np.random.Generator) -> Actions:
+        return upper_confidence(q.mean, q.std, scale)
+
+    return upper_bound
 
 
 @dataclass(frozen=True)
@@ -69,12 +88,22 @@ class Redraw:
 
 @dataclass(frozen=True)
 class Refit:
-    """When and from what the head's posterior is fitted."""
+    """When and from what the head's last layer is fitted."""
 
     interval: int  # T^BT
     batch_size: int  # B
     bootstrap: Bootstrap
-    at_start: bool  # fit once as soon as learning starts, rather than one interval later
+    at_start: bool = True  # fit once as soon as learning starts, rather than one interval later
+    decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
+    from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Each transition is given, for ever, to some of the head's members: to each with this probability."""
+
+    members: int
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -86,4 +115,6 @@ class Choices:
     redraw: Redraw | None
     bootstrap: Bootstrap
     refit: Refit | None = None
+    masks: Masks | None = None
+    prior: MakePrior | None = None  # a frozen random module beside the torso
     learns: bool = True

@@ -39,6 +39,7 @@ class SpreadWarning(UserWarning):
 
 def posterior_metrics(head: BayesianHead, view: QView, phi: Tensor, moments: Moments) -> dict[str, float]:
     """How wide the belief is against what separates the actions, and the sizes that drift first when it goes wrong."""
+    assert head.posterior is not None
     top_two = np.sort(view.mean, axis=1)[:, -2:]
     figures = (
         view.std.mean(),

@@ -17,6 +17,7 @@ from bdqn import rules
 from bdqn.agent import QAgent
 from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
+from bdqn.heads import RegressionHead
 from bdqn.memory import free_memory
 from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
@@ -111,7 +112,7 @@ class Learner:
         taken = check_batch_memory(training.batch_size, spec)
         if choices.refit:
             taken += check_posterior_memory(training.features, num_actions, taken)
-        check_memory(training, spec, taken)
+        check_memory(training, spec, taken, choices.masks.members if choices.masks else 0)
         self.agent = QAgent(
             spec,
             int(self.envs.action_space.n),
@@ -275,7 +276,7 @@ class Learner:
     def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, bool]:
         batch, single = self._batch(observation)
         head = self.agent.online.head
-        if head.posterior is None:
+        if head.posterior is None or not isinstance(head, RegressionHead):
             raise TypeError(
                 f"{self.configuration.agent} keeps no posterior over Q; q_values() has its Q-values, "
                 "and a Bayesian agent such as bdqn has a posterior."
@@ -312,10 +313,10 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
     )
 
 
-def check_memory(training: Training, spec: ObservationSpec, taken: int = 0) -> None:
+def check_memory(training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0) -> None:
     """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
     buffer_size = training.buffer_size
-    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames)
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:

@@ -100,6 +100,16 @@ class Moments:
             self.count + y.shape[-1],
         )
 
+    def joined(self, other: Moments) -> Moments:
+        """The moments of both data sets together."""
+        return Moments(
+            self.gram + other.gram, self.cross + other.cross, self.squares + other.squares, self.count + other.count
+        )
+
+    def scaled(self, share: float) -> Moments:
+        """The moments of data that count only so much each."""
+        return Moments(share * self.gram, share * self.cross, share * self.squares, share * self.count)
+
     def add_by_action(self, x: ArrayLike, actions: NDArray[np.integer[Any]], y: ArrayLike) -> None:
         """Add, in place, each row of x (n, d) to the moments of the action that was taken there."""
         x = np.asarray(x, np.float64)

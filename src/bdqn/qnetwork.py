@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -10,19 +11,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bdqn.heads import BayesianHead, Index, LinearHead
+from bdqn.heads import EnsembleHead, Head, HeadShape, Index
 from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
 from bdqn.seeding import integer_seed
 from bdqn.settings import Training
 
-AnyHead = LinearHead | BayesianHead
-MakeHead = Callable[[list[int], int, torch.Generator], AnyHead]  # (layer sizes, actions, generator)
+MakeHead = Callable[[HeadShape, torch.Generator], Head]
+MakePrior = Callable[[ObservationSpec, list[int], int, torch.Generator], nn.Module]  # (obs, hidden, actions, generator)
+
+
+class WithPrior(nn.Module):
+    """A torso, and beside it a frozen random module, whose numbers stand behind the torso's own."""
+
+    def __init__(self, torso: nn.Module, prior: nn.Module) -> None:
+        super().__init__()
+        self.torso = torso
+        self.prior = prior.requires_grad_(False)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return torch.cat([self.torso.forward(obs), self.prior.forward(obs)], dim=1)
 
 
 class QNetwork(nn.Module):
     """Torso and head. With ``in_bfloat16`` the features are computed in that precision, from weights in float32."""
 
-    def __init__(self, torso: nn.Module, head: AnyHead, *, in_bfloat16: bool = False) -> None:
+    def __init__(self, torso: nn.Module, head: Head, *, in_bfloat16: bool = False) -> None:
         super().__init__()
         self.torso = torso
         self.head = head
@@ -42,6 +55,29 @@ class QNetwork(nn.Module):
         return self.head.forward(phi, index)
 
 
+class PriorQ(nn.Module):
+    """Frozen random Q-functions of an observation (Osband et al., 2018), ``members`` of them side by side."""
+
+    def __init__(
+        self, spec: ObservationSpec, hidden: list[int], num_actions: int, generator: torch.Generator, members: int
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        shape = HeadShape((output_width(self.torso, spec), *hidden), num_actions)
+        self.head = EnsembleHead(shape, generator, members)
+        self.requires_grad_(False)
+        for name, parameter in self.named_parameters():
+            # No biases, which all observations would share, and no layer that shrinks what differs between them.
+            if parameter.ndim < 2 or "biases" in name:
+                nn.init.zeros_(parameter)
+            else:
+                fan_in = parameter[0].numel() if parameter.ndim == 4 else parameter.shape[-1]
+                nn.init.normal_(parameter, std=math.sqrt(2 / fan_in), generator=generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
+
+
 def warn_if_bfloat16_is_slow(device: torch.device) -> None:
     """Where a processor lacks the instructions, bfloat16 is correct, but several times slower than float32."""
     if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
@@ -59,6 +95,7 @@ def make_network(
     seed: int,
     user: nn.Module | None,
     saved: Mapping[str, Any] | None = None,
+    make_prior: MakePrior | None = None,
 ) -> QNetwork:
     """A network for these observations, or on top of a user's own module, which then gives the features itself.
 
@@ -70,7 +107,14 @@ def make_network(
         width = output_width(torso, spec)
         hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
         for i, (inputs, outputs) in enumerate(pairwise([width, *hidden])):
-            if saved is not None and saved[f"head.dense.{i}.weight"].shape != (outputs, inputs):
+            # A head that keeps its layers otherwise has its whole shape compared, after it is made.
+            there = None if saved is None else saved.get(f"head.dense.{i}.weight")
+            if there is not None and there.shape != (outputs, inputs):
                 raise ValueError(f"dense layer {i} has {outputs:,} x {inputs:,} weights, but the saved one has not.")
-        head = make_head([width, *hidden], num_actions, init)
+        prior_width = 0
+        if make_prior is not None:
+            # Frozen, and from a generator of its own: all else starts as it would without it.
+            prior = make_prior(spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior")))
+            prior_width, torso = output_width(prior, spec), WithPrior(torso, prior)
+        head = make_head(HeadShape((width, *hidden), num_actions, prior_width), init)
         return QNetwork(torso, head, in_bfloat16=training.precision == "bfloat16")

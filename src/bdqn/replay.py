@@ -22,21 +22,29 @@ Records = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Transitions (obs, action, reward, next_obs); ``terminal`` where nothing of value follows."""
+    """Transitions (obs, action, reward, next_obs); ``terminal`` where nothing of value follows.
+
+    With n-step returns ``next_obs`` and ``terminal`` are those after ``steps`` decisions: n, or fewer where the episode
+    ends or the present is reached. Their rewards stand side by side, zeros after the last.
+    """
 
     obs: NDArray[Any]
     action: NDArray[np.int64]
-    reward: NDArray[np.float32]
+    reward: NDArray[np.float32]  # (batch,) or (batch, n)
     next_obs: NDArray[Any]
     terminal: NDArray[np.bool_]
+    steps: NDArray[np.int64] | None = None  # None: one each
+    mask: NDArray[np.bool_] | None = None  # which members may learn from it (batch, members); None: all
 
 
-def bytes_per_frame(obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int, packed: bool = False) -> int:
+def bytes_per_frame(
+    obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int, packed: bool = False, members: int = 0
+) -> int:
     """Memory that one slot takes: its frame (an estimate where it is packed), and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
     beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8)
     size = int(np.prod(frame)) * np.dtype(dtype).itemsize
-    return (size // ASSUMED + 64 if packed else size) + sum(np.dtype(kind).itemsize for kind in beside)
+    return (size // ASSUMED + 64 if packed else size) + sum(np.dtype(kind).itemsize for kind in beside) + members
 
 
 class Replay:
@@ -51,15 +59,20 @@ class Replay:
         stack: int = 0,
         *,
         packed: bool = False,
+        n_steps: int = 1,
+        members: int = 0,
     ) -> None:
-        """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing."""
+        """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing.
+
+        With ``members`` every transition has a mask, which says which of them may learn from it.
+        """
         slots = capacity // num_envs
         if slots < stack + 2:
             raise ValueError(
                 f"buffer_size {capacity} leaves {slots} frames for each of {num_envs} environments; "
                 f"at least {stack + 2} are needed."
             )
-        self.stack = stack
+        self.stack, self.n_steps = stack, n_steps
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
         shape = (num_envs, slots, *frame)
@@ -68,6 +81,7 @@ class Replay:
         self.rewards = np.zeros((num_envs, slots), np.float32)
         self.terminals = np.zeros((num_envs, slots), np.bool_)
         self.is_transition = np.zeros((num_envs, slots), np.bool_)
+        self.masks = np.zeros((num_envs, slots, members), np.bool_) if members else None
         # How many earlier frames of its episode a slot's stack reaches back to: min(steps since reset, stack - 1).
         self.reach = np.zeros((num_envs, slots), np.uint8)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
@@ -119,6 +133,7 @@ class Replay:
         terminal: NDArray[np.bool_],
         ended: NDArray[np.bool_],
         obs: NDArray[Any],
+        mask: NDArray[np.bool_] | None = None,
     ) -> None:
         """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``."""
         final, first = self._newest(next_obs), self._newest(obs)
@@ -127,6 +142,8 @@ class Replay:
             self.actions[env, before] = action[env]
             self.rewards[env, before] = reward[env]
             self.terminals[env, before] = terminal[env]
+            if self.masks is not None and mask is not None:
+                self.masks[env, before] = mask[env]
             now = self._advance(env)
             self.frames[env, now] = final[env]
             if self.stack:
@@ -160,6 +177,8 @@ class Replay:
 
     def gather(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
         """The transitions that stand at these places."""
+        if self.n_steps > 1:
+            return self._gather_n_steps(env, slot)
         start, flat = env * self.slots, self._flat
         here = start + slot
         if self.stack:
@@ -171,7 +190,34 @@ class Replay:
             obs = flat["frames"].take(here, axis=0)
             next_obs = flat["frames"].take(start + (slot + 1) % self.slots, axis=0)
         action, reward, terminal = (flat[name].take(here) for name in ("actions", "rewards", "terminals"))
-        return Batch(obs, action, reward, next_obs, terminal)
+        return Batch(obs, action, reward, next_obs, terminal, mask=self._masks_at(here))
+
+    def _gather_n_steps(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
+        start, flat = env * self.slots, self._flat
+        ahead = start[:, None] + (slot[:, None] + np.arange(self.n_steps)) % self.slots  # (batch, n)
+        # No transition starts at an episode's final frame, nor at the present one: there the sum ends.
+        counts = np.logical_and.accumulate(flat["is_transition"].take(ahead), axis=1)
+        steps = counts.sum(1)
+        here, last = ahead[:, 0], ahead[np.arange(len(ahead)), steps - 1]
+        return Batch(
+            self._observations(env, slot),
+            flat["actions"].take(here),
+            flat["rewards"].take(ahead) * counts,
+            self._observations(env, (slot + steps) % self.slots),
+            flat["terminals"].take(last),
+            steps,
+            self._masks_at(here),
+        )
+
+    def _observations(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[Any]:
+        start, flat = env * self.slots, self._flat
+        if not self.stack:
+            return np.asarray(flat["frames"].take(start + slot, axis=0))
+        back = np.minimum(self._lookback[:-1], flat["reach"].take(start + slot)[:, None])
+        return _by_pixel(flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0))
+
+    def _masks_at(self, places: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        return None if self.masks is None else self._flat["masks"].take(places, axis=0)
 
     # --- its durable copy -------------------------------------------------------------------------------------
 
@@ -204,6 +250,7 @@ class Replay:
             "terminals": self.terminals,
             "is_transition": self.is_transition,
             "reach": self.reach,
+            **({} if self.masks is None else {"masks": self.masks}),
         }
 
     def record_layout(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:

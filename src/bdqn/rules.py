@@ -32,6 +32,12 @@ def epsilon_greedy(q: Array, epsilon: float, rng: np.random.Generator) -> Action
     return np.where(explore, rng.integers(q.shape[-1], size=len(q)), actions) if explore.any() else actions
 
 
+def boltzmann(q: Array, temperature: float, rng: np.random.Generator) -> Actions:
+    """Draw from the softmax of q / temperature; at temperature 0 it is greedy."""
+    # The best of Q plus Gumbel noise is a draw from the softmax of Q.
+    return greedy(q + temperature * rng.gumbel(size=q.shape))
+
+
 def upper_confidence(mean: Array, std: Array, scale: float) -> Actions:
     """Act as if every action were as good as it plausibly might be (optimism)."""
     return greedy(mean + scale * std)

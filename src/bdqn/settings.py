@@ -139,6 +139,9 @@ class Training:
     buffer_size: int = setting(100_000, "frames in the replay memory", minimum=8)
     pack_frames: bool = setting(False, "keep them packed: far less memory for games' screens, a few percent slower")
     target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
+    n_steps: int = setting(
+        1, "rewards that a target sums before it bootstraps (n-step returns)", minimum=1, maximum=255
+    )
     reward_clip: float = setting(0.0, "the learner sees rewards clipped to +-this; 0: as they are", minimum=0)
     reward_scaling: bool = setting(
         False, "the learner divides rewards by the root mean square of the first nonzero ones it sees"

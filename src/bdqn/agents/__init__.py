@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bdqn.agents import bdqn, ddqn, dqn, random
+from bdqn.agents import bdqn, boltzmann, bootstrapped, ddqn, dqn, dropout, ls_dqn, noisy, random, ucb
 
 if TYPE_CHECKING:
     from bdqn.choices import Choices
@@ -25,5 +25,11 @@ AGENTS: dict[str, Recipe] = {
     "random": Recipe(random.Settings, random.choices, "uniformly random actions"),
     "dqn": Recipe(dqn.Settings, dqn.choices, "DQN"),
     "ddqn": Recipe(ddqn.Settings, ddqn.choices, "Double DQN"),
+    "boltzmann": Recipe(boltzmann.Settings, boltzmann.choices, "Boltzmann exploration"),
+    "dropout": Recipe(dropout.Settings, dropout.choices, "Dropout-DDQN"),
+    "noisy": Recipe(noisy.Settings, noisy.choices, "NoisyNet DQN"),
+    "bootstrapped": Recipe(bootstrapped.Settings, bootstrapped.choices, "Bootstrapped DQN"),
+    "ls-dqn": Recipe(ls_dqn.Settings, ls_dqn.choices, "LS-DQN"),
+    "ucb": Recipe(ucb.Settings, ucb.choices, "UCB-DQN"),
     "bdqn": Recipe(bdqn.Settings, bdqn.choices, "Bayesian DQN"),
 }

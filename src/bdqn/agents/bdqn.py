@@ -7,18 +7,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from bdqn.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.choices import Choices, Redraw
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The posterior, its schedules, and how it acts."""
+class PosteriorSettings:
+    """The posterior, from what it is fitted, and how it is used in training."""
 
     prior_var: float = setting(1.0, "variance of the weights' prior (the paper's sigma)", minimum=1e-12)
     noise: Literal["fixed", "inverse-gamma"] = setting(
@@ -32,15 +32,40 @@ class Settings:
     first_refit: Literal["start", "interval"] = setting(
         "start", "first refit when learning starts, or one interval later; actions are uniform until then"
     )
+    posterior_data: Literal["replay", "minibatches"] = setting(
+        "replay", "fit to B replayed transitions, or to what the updates have seen since the last fit (no extra passes)"
+    )
+    gram_decay: float = setting(
+        0.0, "share of past refits' data that is kept; 0: they are forgotten", minimum=0, maximum=1
+    )
     regression_target: Literal["double", "max"] = setting("double", "bootstrap of the regression's targets")
+    regression_head: Literal["mean", "draw", "second-draw"] = setting(
+        "mean", "which weights value the next action in the regression's targets; a draw carries its uncertainty on"
+    )
+    last_layer: Literal["regression", "gradient-prior", "gradient"] = setting(
+        "regression",
+        "the regression alone; around a last layer that gradients train as the prior's mean, or as the posterior's",
+    )
+    loss_head: Literal["mean", "draw"] = setting(
+        "mean", "which weights the loss is taken under (Alg. 3: the draw), with last_layer = regression"
+    )
+    evaluate_head: Literal["mean", "draw", "second-draw"] = setting(
+        "mean", "which weights value the next action in the loss's targets: Alg. 3's mean, the draw, or another"
+    )
+    bias_feature: bool = setting(True, "add a constant to the features of the regression")
+    prior_scale: float = setting(0.0, "scale of a frozen random Q-function added to Q; 0: none", minimum=0)
+
+
+@dataclass(frozen=True)
+class Settings(PosteriorSettings):
+    """The posterior, its draws, and how it acts."""
+
     redraw: Literal["episode", "steps"] = setting("episode", "draw at episode starts, or every sample_interval")
     sample_interval: int = setting(1_000, "T^S: decisions between draws, with redraw = steps", minimum=1)
     acting_sample_interval: int = setting(
         0, "T~^S: decisions between draws that only act, in each environment's own count; 0: none", minimum=0
     )
-    loss_head: Literal["mean", "draw"] = setting("mean", "which weights the loss is taken under (Alg. 3: the draw)")
     temperature: float = setting(1.0, "multiplies the covariance of draws", minimum=0)
-    bias_feature: bool = setting(True, "add a constant to the features of the regression")
     acting: Literal["thompson", "ucb", "mean"] = setting(
         "thompson", "act greedily under a draw, under mean + ucb_scale * std, or under the mean"
     )
@@ -49,51 +74,55 @@ class Settings:
 
 def choices(settings: Settings) -> Choices:
     """Bayesian head, Thompson sampling, double Q, and a refit."""
-    import numpy as np
-    import torch
+    from bdqn.choices import Redraw, greedy_under_mean, optimistic
 
-    from bdqn.choices import Choices, Policy, QView, Redraw, Refit, double_q, max_q
-    from bdqn.heads import BayesianHead
+    thompson = posterior_choices(
+        settings,
+        settings.temperature,
+        Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval),
+    )
+    if settings.acting == "thompson":
+        return thompson
+    policy = optimistic(settings.ucb_scale) if settings.acting == "ucb" else greedy_under_mean
+    return replace(thompson, policy=policy, redraw=None)  # without draws the mean stands for them
+
+
+def posterior_choices(settings: PosteriorSettings, temperature: float = 1.0, redraw: Redraw | None = None) -> Choices:
+    """Double DQN's choices with a posterior, acting greedily under a draw from it."""
+    from functools import partial
+
+    from bdqn.choices import Choices, Refit, double_q, greedy_under_draw, max_q
+    from bdqn.heads import BayesianHead, BayesianOptions
     from bdqn.posterior import Fixed, InverseGamma, Prior
-    from bdqn.rules import Actions, greedy, upper_confidence
+    from bdqn.qnetwork import PriorQ
 
     noise = (
         Fixed(settings.noise_var)
         if settings.noise == "fixed"
         else InverseGamma(settings.noise_shape, settings.noise_scale)
     )
-
-    def head(sizes: list[int], num_actions: int, generator: torch.Generator) -> BayesianHead:
-        return BayesianHead(
-            sizes,
-            num_actions,
-            generator,
-            Prior(settings.prior_var, noise),
-            temperature=settings.temperature,
-            bias_feature=settings.bias_feature,
-            loss_head=settings.loss_head,
-        )
-
-    def thompson(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        return greedy(q.draw)
-
-    def optimistic(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        return upper_confidence(q.mean, q.std, settings.ucb_scale)
-
-    def mean(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        return greedy(q.mean)
-
-    policies: dict[str, Policy] = {"thompson": thompson, "ucb": optimistic, "mean": mean}
-    redraw = Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval)
+    options = BayesianOptions(
+        temperature=temperature,
+        bias_feature=settings.bias_feature,
+        last_layer=settings.last_layer,
+        loss_head=settings.loss_head,
+        evaluate_head=settings.evaluate_head,
+        regression_head=settings.regression_head,
+        prior_scale=settings.prior_scale,
+    )
+    from_minibatches = settings.posterior_data == "minibatches"
     return Choices(
-        head=head,
-        policy=policies[settings.acting],
-        redraw=redraw if settings.acting == "thompson" else None,  # without draws the mean stands for them
+        head=partial(BayesianHead, prior=Prior(settings.prior_var, noise), options=options),
+        policy=greedy_under_draw,
+        redraw=redraw,
         bootstrap=double_q,
         refit=Refit(
             settings.posterior_update_interval,
             settings.posterior_batch_size,
             double_q if settings.regression_target == "double" else max_q,
-            at_start=settings.first_refit == "start",
+            at_start=settings.first_refit == "start" and not from_minibatches,  # which have seen nothing by then
+            decay=settings.gram_decay,
+            from_minibatches=from_minibatches,
         ),
+        prior=partial(PriorQ, members=1) if settings.prior_scale else None,
     )

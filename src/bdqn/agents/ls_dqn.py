@@ -1,0 +1,41 @@
+"""LS-DQN (Levine et al., 2017, "Shallow Updates for Deep RL"), the paper's nearest relative. This is Double DQN with:
+
+- head: every T^BT decisions the last layer is replaced by the solution of a regularised least-squares problem on B
+  replayed transitions; between solutions gradients train it like the rest
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import ddqn
+from bdqn.settings import setting
+
+if TYPE_CHECKING:
+    from bdqn.choices import Choices
+
+
+@dataclass(frozen=True)
+class Settings(ddqn.Settings):
+    """Epsilon-greedy exploration, and the least-squares problem."""
+
+    ridge: float = setting(1.0, "weight of the squared distance from the trained last layer", minimum=1e-12)
+    posterior_batch_size: int = setting(10_000, "B: transitions per solution", minimum=1)
+    posterior_update_interval: int = setting(1_000, "T^BT: decisions between solutions", minimum=1)
+
+
+def choices(settings: Settings) -> Choices:
+    """Double DQN's choices with a last layer that is solved for."""
+    from functools import partial
+
+    from bdqn.choices import Refit, double_q
+    from bdqn.heads import LeastSquaresHead
+
+    return replace(
+        ddqn.choices(settings),
+        head=partial(LeastSquaresHead, ridge=settings.ridge),
+        refit=Refit(
+            settings.posterior_update_interval, settings.posterior_batch_size, bootstrap=double_q, at_start=False
+        ),
+    )

@@ -1,0 +1,30 @@
+"""UCB-DQN: optimism from Bayesian DQN's posterior. This is Double DQN with:
+
+- head: Bayesian DQN's, a Gaussian posterior over the last layer's weights of each action, whose mean stands for draws
+- policy: greedy under mean + ucb_scale * standard deviation of Q
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import bdqn
+from bdqn.settings import setting
+
+if TYPE_CHECKING:
+    from bdqn.choices import Choices
+
+
+@dataclass(frozen=True)
+class Settings(bdqn.PosteriorSettings):
+    """The posterior, and how optimistic it is."""
+
+    ucb_scale: float = setting(1.0, "standard deviations of optimism", minimum=0)
+
+
+def choices(settings: Settings) -> Choices:
+    """Bayesian DQN's choices without draws: the mean stands for them."""
+    from bdqn.choices import optimistic
+
+    return replace(bdqn.posterior_choices(settings), policy=optimistic(settings.ucb_scale))

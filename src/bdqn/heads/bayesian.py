@@ -1,0 +1,133 @@
+"""The head of Bayesian DQN: a Gaussian posterior over the last layer's weights of each action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from bdqn.heads.base import HeadShape, Index, RegressionHead, TrainingIndices, layer_weights, with_constant
+from bdqn.networks import dense_layers, initialise
+from bdqn.posterior import Array, Moments, Prior, fit
+
+Evaluator = Literal["mean", "draw", "second-draw"]
+
+
+@dataclass(frozen=True)
+class BayesianOptions:
+    """How a Bayesian head departs from the paper's; its settings of the same names say what they mean."""
+
+    temperature: float = 1.0
+    bias_feature: bool = True
+    last_layer: Literal["regression", "gradient-prior", "gradient"] = "regression"
+    loss_head: Literal["draw", "mean"] = "mean"
+    evaluate_head: Evaluator = "mean"
+    regression_head: Evaluator = "mean"
+    prior_scale: float = 0.0
+
+
+class BayesianHead(RegressionHead):
+    """Dense layers, then W phi; an index is a weight matrix W.
+
+    No gradient reaches W: it is refitted by Bayesian linear regression on replayed transitions. A last layer that
+    gradients do train, where there is one, serves as the prior's mean or the posterior's.
+    """
+
+    weights: Tensor
+
+    def __init__(self, shape: HeadShape, generator: torch.Generator, prior: Prior, options: BayesianOptions) -> None:
+        super().__init__(shape)
+        self.prior, self.options = prior, options
+        self.dense = dense_layers(shape.sizes)
+        initialise(self, generator)
+        # The posterior mean w^target. It starts as a linear layer would: with zeros the features got no gradient.
+        last = nn.Linear(shape.num_features, shape.num_actions, bias=options.bias_feature)
+        initialise(last, generator)
+        self.register_buffer("weights", layer_weights(last).detach().clone())
+        self.last = None if options.last_layer == "regression" else last
+        self.fitted = False
+        belief = fit(Moments.zero(self.dim, (shape.num_actions,)), prior)
+        self.posterior = replace(belief, mean=self.weights.numpy().astype(np.float64))
+
+    @property
+    def dim(self) -> int:
+        """The features, and a constant 1 where there is a bias feature."""
+        return self.shape.num_features + self.options.bias_feature
+
+    @property
+    def mean_index(self) -> Tensor:
+        return self.weights
+
+    def features(self, x: Tensor) -> Tensor:
+        """The dense layers' output, and behind it the prior's Q-values, where there are any."""
+        if not self.shape.prior_width:
+            return self.dense.forward(x)
+        width = self.shape.sizes[0]
+        return torch.cat([self.dense.forward(x[:, :width]), x[:, width:]], dim=1)
+
+    def forward(self, phi: Tensor, index: Index) -> Tensor:
+        """Q = W phi: W (actions, d) for all rows, or one W per row (batch, actions, d)."""
+        assert index is not None
+        x, offsets = phi[:, : self.shape.num_features], self.offsets(phi)
+        weight, bias = index, None
+        if self.options.bias_feature:
+            weight, bias = index[..., :-1], index[..., -1]
+        if index.ndim == 2:
+            q = linear(x, weight, bias)
+        else:
+            q = torch.matmul(weight, x.unsqueeze(-1)).squeeze(-1)
+            q = q if bias is None else q + bias
+        return q if offsets is None else q + offsets
+
+    def offsets(self, phi: Tensor) -> Tensor | None:
+        if not self.shape.prior_width:
+            return None
+        return self.options.prior_scale * phi[:, self.shape.num_features :]
+
+    def draw(self, rng: np.random.Generator, count: int) -> Tensor:
+        """``count`` weight matrices from the posterior (count, actions, d); its mean until the first fit."""
+        if not self.fitted:
+            return self.weights.expand(count, -1, -1).clone()
+        assert self.posterior is not None
+        sample = self.posterior.sample(rng, count, self.options.temperature)
+        return torch.as_tensor(sample, dtype=self.weights.dtype, device=self.weights.device)
+
+    def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
+        """Alg. 3: the draw is regressed and selects, the posterior mean evaluates; options replace either."""
+        if self.last is not None:
+            predict: Index = layer_weights(self.last)
+        else:
+            predict = draw if self.options.loss_head == "draw" else self.weights
+        return TrainingIndices(predict, draw, self._evaluating(self.options.evaluate_head, draw, rng))
+
+    def regression_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
+        return TrainingIndices(None, draw, self._evaluating(self.options.regression_head, draw, rng))
+
+    def _evaluating(self, who: Evaluator, draw: Index, rng: np.random.Generator) -> Index:
+        """The mean; the draw that selects; or one that is independent of it, and so of the maximum's bias."""
+        if who == "mean":
+            return self.weights
+        return draw if who == "draw" else self.draw(rng, 1)[0]
+
+    def regressors(self, phi: Tensor) -> Array:
+        x = phi[:, : self.shape.num_features]
+        return with_constant(x) if self.options.bias_feature else x.detach().cpu().numpy().astype(np.float64)
+
+    def update(self, moments: Moments) -> None:
+        """Replace the belief by the posterior given these data."""
+        if self.last is None:
+            self.posterior = fit(moments, self.prior)
+        else:
+            trained = layer_weights(self.last).detach().cpu().numpy().astype(np.float64)
+            belief = fit(moments, replace(self.prior, mean=trained))
+            self.posterior = belief if self.options.last_layer == "gradient-prior" else replace(belief, mean=trained)
+        self.weights.copy_(torch.as_tensor(self.posterior.mean))
+        self.fitted = True
+
+    def take_fit(self, other: RegressionHead) -> None:
+        assert isinstance(other, BayesianHead)
+        self.weights.copy_(other.weights)
