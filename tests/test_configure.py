@@ -61,6 +61,7 @@ def test_a_preset_names_only_settings_that_exist_and_says_where_each_is_from(nam
         known = {"training": training, "environment": environment}.get(table)
         if known is None:
             known = set(settings_of(recipe_named(table).settings))
+            assert entries.pop("like", table) in content, table
             own_training = entries.pop("training", {})
             assert own_training.keys() <= training, table
             entries = [*entries.items(), *own_training.items()]
@@ -79,6 +80,16 @@ def test_a_preset_may_change_what_agents_share_for_one_of_them() -> None:
     assert ddqn.training.learning_rate == 0.00025
     differs = {name for name, value in bdqn.values.items() if ddqn.values.get(name, value) != value}
     assert differs == {"learning_rate"}
+
+
+def test_an_agent_that_is_like_another_has_its_values_where_it_has_the_same_settings() -> None:
+    ucb, bdqn = (configure(agent, "classic") for agent in ("ucb", "bdqn"))
+    shared = ucb.values.keys() & bdqn.values.keys()
+    assert {"prior_var", "noise_var", "posterior_batch_size"} <= shared
+    assert {name: ucb.values[name] for name in shared} == {name: bdqn.values[name] for name in shared}
+    assert ucb.sources["noise_var"] == bdqn.sources["noise_var"]
+    assert configure("ls-dqn", "minatar").values["exploration_decay_steps"] == 20_000
+    assert configure("ucb", "atari", "paper").training.learning_rate == 0.0025  # also what is shared by all
 
 
 def test_the_papers_numbers() -> None:

@@ -41,10 +41,16 @@ def test_bytes_of_images_become_0_to_1() -> None:
 
 
 def test_bounded_values_become_minus_1_to_1_each_by_its_own_bounds() -> None:
-    encoder = Encoder(box([-2.0, 0.0, 5.0], [2.0, 10.0, 5.0]))  # the last can have one value only
-    x = encoder(torch.tensor([[-2.0, 0.0, 5.0], [0.0, 5.0, 5.0], [2.0, 10.0, 5.0]]))
+    encoder = Encoder(box([-2.0, 1.0, 5.0], [2.0, 11.0, 5.0]))  # the last can have one value only
+    x = encoder(torch.tensor([[-2.0, 1.0, 5.0], [0.0, 6.0, 5.0], [2.0, 11.0, 5.0]]))
     torch.testing.assert_close(x[:, :2], torch.tensor([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]))
     assert torch.isfinite(x).all()
+
+
+def test_what_starts_at_zero_stays_there() -> None:
+    """One among zeros, as in a grid that says where something is, is not to drown among minus ones."""
+    x = Encoder(box([0.0, 0.0], [1.0, 10.0]))(torch.tensor([[0.0, 0.0], [1.0, 5.0]]))
+    torch.testing.assert_close(x, torch.tensor([[0.0, 0.0], [1.0, 0.5]]))
 
 
 def test_unbounded_values_are_left_alone() -> None:

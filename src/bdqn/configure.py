@@ -1,7 +1,8 @@
 """From an agent's name, a preset and overrides to a complete, checked configuration. No torch, no Gymnasium.
 
-A preset is a TOML file in ``presets/``: every value stands there with its source. ``default`` exists once per family
-of environments; the paper's presets apply to any.
+A preset is a TOML file in ``presets/``: every value stands there with its source. An agent's table may say which other
+agent it is ``like``, and so take that one's values where it has the same settings. ``default`` exists once per family of
+environments; the paper's presets apply to any.
 """
 
 from __future__ import annotations
@@ -82,14 +83,15 @@ def configure(
             raise SettingError(f"{agent} has no setting {name!r}; {nearest(name, known)}")
     content = read_preset(preset, family)
     own = content.get(agent, {})
-    layers = [content.get("training", {}), own.get("training", {}), own]
+    relative = content.get(own.get("like"), {})
+    layers = [content.get("training", {}), relative.get("training", {}), relative, own.get("training", {}), own]
     if family == "atari":
         layers.append(content.get("environment", {}))
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for layer in layers:
         for name, entry in layer.items():
-            if name != "training":
+            if name not in ("training", "like") and (layer is not relative or name in known):
                 values[name], sources[name] = entry["value"], entry["source"]
     values |= overrides
     sources |= dict.fromkeys(overrides, "set by you")

@@ -73,8 +73,8 @@ class Chain(nn.Sequential):
 class Encoder(nn.Module):
     """Observations as the environment gives them -> float tensors on a scale that a network likes.
 
-    Bytes become [0, 1], bounded values [-1, 1], categories one-hot vectors; images get their channels first, but lie
-    in memory pixel by pixel: convolutions are faster on that.
+    Bytes become [0, 1], bounded values [-1, 1] ([0, 1] where they start at zero), categories one-hot vectors; images get
+    their channels first, but lie in memory pixel by pixel: convolutions are faster on that.
     """
 
     offset: Tensor
@@ -151,6 +151,8 @@ def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.
     # Number by number: CartPole bounds its angle but not its speed. 1e30: "unbounded" may be the largest float.
     bounded = (np.abs(low) < 1e30) & (np.abs(high) < 1e30) & (high > low)
     low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    # What starts at zero stays there: ones among zeros say where, and would drown among as many minus ones.
+    low = np.where(low == 0, -high, low)
     return ((low + high) / 2).astype(np.float32), (2 / (high - low)).astype(np.float32)
 
 

@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from bdqn.envs.extras import MissingExtra, import_extra
 
+DEEP_SEA_SIZES = range(10, 51, 2)  # those of bsuite
 MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 
 
@@ -21,6 +22,10 @@ class UnknownEnvironment(ValueError):
 def register_environments() -> None:
     """Make our ids known to Gymnasium; nothing is imported before an environment is made."""
     gym.register("bdqn/DeepSea-v0", entry_point="bdqn.envs.deep_sea:DeepSea")
+    for size in DEEP_SEA_SIZES:
+        for name, stochastic in (("DeepSea", False), ("StochasticDeepSea", True)):
+            kwargs = {"size": size, "stochastic": stochastic}
+            gym.register(f"bdqn/{name}{size}-v0", entry_point="bdqn.envs.deep_sea:DeepSea", kwargs=kwargs)
     for game in MINATAR_GAMES:
         for version, minimal_actions in ((0, False), (1, True)):
             env_id = f"MinAtar/{game.title().replace('_', '')}-v{version}"
