@@ -1,8 +1,8 @@
 """From an agent's name, a preset and overrides to a complete, checked configuration. No torch, no Gymnasium.
 
 A preset is a TOML file in ``presets/``: every value stands there with its source. An agent's table may say which other
-agent it is ``like``, and so take that one's values where it has the same settings. ``default`` exists once per family of
-environments; the paper's presets apply to any.
+agent it is ``like``: it then has that one's values where it has the same settings. ``default`` exists once per family
+of environments; the paper's presets apply to any.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ class Chain(nn.Sequential):
 class Encoder(nn.Module):
     """Observations as the environment gives them -> float tensors on a scale that a network likes.
 
-    Bytes become [0, 1], bounded values [-1, 1] ([0, 1] where they start at zero), categories one-hot vectors; images get
-    their channels first, but lie in memory pixel by pixel: convolutions are faster on that.
+    Bytes become [0, 1], bounded values [-1, 1] ([0, 1] where they start at zero), categories one-hot vectors; images
+    get their channels first, but lie in memory pixel by pixel: convolutions are faster on that.
     """
 
     offset: Tensor
