@@ -46,6 +46,7 @@ def within(name: str, *packages: str) -> bool:
 # Modules (and all below them): what they must not import, and what is excepted from that.
 RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.posterior", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.backups", ("bdqn", "torch", "gymnasium"), ("bdqn.posterior",)),
     ("bdqn.rules", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.settings", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.step", ("bdqn", "torch", "gymnasium"), ()),
@@ -54,7 +55,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
     ("bdqn.linear", ("torch", "bdqn.agent", "bdqn.agents", "bdqn.heads"), ()),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
-    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior")),
+    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior", "bdqn.backups")),
     ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),

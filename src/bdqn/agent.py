@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
+from bdqn.backups import Transitions, joined
 from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
 from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
@@ -39,6 +41,15 @@ from bdqn.tree import require_like
 REFIT_CHUNK = 1 << 21  # numbers in the observations that a refit looks at together: more would leave the cache
 REFIT_BLOCK = 4096  # rows that it adds to the Gram matrices together: these are megabytes, to be gone through each time
 WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What a fit is made from."""
+
+    moments: Moments
+    some_phi: Tensor  # of a few of its rows, to look at what came of it
+    transitions: Transitions | None = None  # all of them, for a head that backs its draws up
 
 
 class QAgent:
@@ -203,10 +214,16 @@ class QAgent:
         return (error(predicted, target, reduction="none") * self._tensor(mask)).mean()
 
     @torch.no_grad()
-    def td_target(self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap) -> Tensor:
-        """Alg. 3, the target line, with the discount that it forgot: y = r + gamma Q(x', a^), or r at an end."""
+    def td_target(
+        self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap, phi_target: Tensor | None = None
+    ) -> Tensor:
+        """Alg. 3, the target line, with the discount that it forgot: y = r + gamma Q(x', a^), or r at an end.
+
+        ``phi_target`` are the target network's features of the next observations, where someone has them already.
+        """
         next_obs = self._tensor(batch.next_obs)
-        phi_target = self.target.features(next_obs)
+        if phi_target is None:
+            phi_target = self.target.features(next_obs)
 
         def select() -> Tensor:
             return self.online.q(phi_target if self._in_sync else self.online.features(next_obs), indices.select)
@@ -271,19 +288,20 @@ class QAgent:
                     rng.state = before
                     return False
                 with self._numpy_threads():
-                    self._fit_last_layer(refit, *data)
+                    self._fit_last_layer(refit, data)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
         return True
 
-    def _regression(self, refit: Refit, stop: Callable[[], bool]) -> tuple[Moments, Tensor] | None:
-        """The moments of B transitions, and some of their features; nothing where it is told to stop."""
+    def _regression(self, refit: Refit, stop: Callable[[], bool]) -> Regression | None:
+        """The data of a fit; nothing where it is told to stop."""
         head = self.online.head
         assert isinstance(head, RegressionHead)
         if refit.from_minibatches:
             assert self.collected is not None
             some = self.replay.sample(256, self.rngs["refit"])
-            return self.collected, self.online.features(self._tensor(some.obs))
+            return Regression(self.collected, self.online.features(self._tensor(some.obs)))
+        kept: list[Transitions] = []
         moments = Moments.zero(head.dim, (self.num_actions,))
         indices = head.regression_indices(self.training_index, self.rngs["refit"], 0)
         rows: list[tuple[Tensor, Tensor, Tensor]] = []  # features, actions and targets that are not in the moments yet
@@ -297,11 +315,17 @@ class QAgent:
         for batch in self._refit_batches(refit.batch_size):
             if stop():
                 return None
-            target = self.td_target(batch, indices, refit.bootstrap)
-            rows.append((self.online.features(self._tensor(batch.obs)), torch.from_numpy(batch.action), target))
+            phi_next = self.target.features(self._tensor(batch.next_obs))
+            target = self.td_target(batch, indices, refit.bootstrap, phi_next)
+            phi = self.online.features(self._tensor(batch.obs))
+            rows.append((phi, torch.from_numpy(batch.action), target))
+            if refit.keeps_rows:
+                reward, discount = self._reward_and_discount(batch)
+                x, next_x = (head.regressors(part).astype(np.float32) for part in (phi, phi_next))
+                kept.append(Transitions(x, batch.action, reward, discount, next_x))
             if len(rows) * len(target) >= REFIT_BLOCK:
                 some_phi = add()
-        return moments, (add() if rows else some_phi)[-256:]
+        return Regression(moments, (add() if rows else some_phi)[-256:], joined(kept) if kept else None)
 
     def _add_rows(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor) -> None:
         """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""
@@ -312,8 +336,8 @@ class QAgent:
             target = target - offsets.gather(1, action.to(self.device)[:, None]).squeeze(1)
         moments.add_by_action(head.regressors(phi), action.numpy(), target.cpu().numpy())
 
-    def _fit_last_layer(self, refit: Refit, moments: Moments, some_phi: Tensor) -> None:
-        head, target_head = self.online.head, self.target.head
+    def _fit_last_layer(self, refit: Refit, data: Regression) -> None:
+        head, target_head, moments = self.online.head, self.target.head, data.moments
         assert isinstance(head, RegressionHead)
         assert isinstance(target_head, RegressionHead)
         if self.collected is not None:
@@ -323,11 +347,13 @@ class QAgent:
         target_head.take_fit(head)
         if not isinstance(head, BayesianHead):
             return
+        if data.transitions is not None:
+            head.back_up(data.transitions, self.rngs["draw"])
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))
-        view = QView(self.online, some_phi, self.training_index)
-        self.metrics |= posterior_metrics(head, view, some_phi, moments)
+        view = QView(self.online, data.some_phi, self.training_index)
+        self.metrics |= posterior_metrics(head, view, data.some_phi, moments)
         self._spread_watch.look(self.metrics, float(np.abs(view.mean).mean()), isinstance(head.prior.noise, Fixed))
 
     def _refit_batches(self, size: int) -> Iterator[Batch]:

@@ -111,7 +111,9 @@ class Learner:
         training, num_actions = configuration.training, int(self.envs.action_space.n)
         taken = check_batch_memory(training.batch_size, spec)
         if choices.refit:
-            taken += check_posterior_memory(training.features, num_actions, taken)
+            dim = training.features + choices.refit.prior_features
+            rows = choices.refit.batch_size if choices.refit.keeps_rows else 0
+            taken += check_posterior_memory(dim, num_actions, taken, rows)
         check_memory(training, spec, taken, choices.masks.members if choices.masks else 0)
         self.agent = QAgent(
             spec,
@@ -340,10 +342,16 @@ def check_batch_memory(batch_size: int, spec: ObservationSpec) -> int:
     return batch_size * per_row
 
 
-def check_posterior_memory(dim: int, num_actions: int, taken: int = 0) -> int:
-    """Refuse a regression whose matrices cannot fit; gives what they need."""
-    needed = 6 * num_actions * dim * dim * 8  # Gram matrix, precision, its factor, and what is in between
+def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0) -> int:
+    """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
+    kept = 4 * rows * dim * 4  # before and after a transition, and once more while they are put in order
+    needed = 6 * num_actions * dim * dim * 8 + kept  # Gram matrix, precision, its factor, and what is in between
     free = max(0, free_memory() - taken)
+    if kept > 0.9 * free:
+        raise SettingError(
+            f"Backing draws up on {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / (16 * dim)):,}."
+        )
     if needed > 0.9 * free:
         fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
         raise SettingError(

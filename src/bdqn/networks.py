@@ -142,6 +142,24 @@ class Flatten(nn.Module):
         return x.permute(0, 2, 3, 1).flatten(1)
 
 
+class FourierFeatures(nn.Module):
+    """Random features whose products are near a Gaussian kernel (Rahimi and Recht, 2007): near one another only
+    where observations are, within about a ``lengthscale``."""
+
+    frequencies: Tensor
+    phases: Tensor
+
+    def __init__(self, inputs: int, count: int, lengthscale: float, generator: torch.Generator) -> None:
+        super().__init__()
+        frequencies = torch.randn(count, inputs, generator=generator) / lengthscale
+        self.register_buffer("frequencies", frequencies)
+        self.register_buffer("phases", 2 * math.pi * torch.rand(count, generator=generator))
+        self.scale = math.sqrt(2 / count)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * torch.cos(linear(x, self.frequencies, self.phases))
+
+
 def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     if spec.dtype == np.uint8 and spec.is_image:
         return np.zeros((), np.float32), np.full((), 1 / 255, np.float32)

@@ -205,7 +205,7 @@ def fit(moments: Moments, prior: Prior) -> Posterior:
     # Centring on the prior mean keeps one formula for zero and non-zero means: w - m0 has a zero-mean prior.
     centre = np.broadcast_to(np.asarray(prior.mean, np.float64), moments.cross.shape)
     residual_cross = moments.cross - (moments.gram @ centre[..., None])[..., 0]
-    shift = _solve(factor, residual_cross)
+    shift = solve(factor, residual_cross[..., None])[..., 0]
     mean = centre + shift
     _require_finite_mean(mean)
     if isinstance(prior.noise, Fixed):
@@ -223,9 +223,10 @@ def fit(moments: Moments, prior: Prior) -> Posterior:
     return Posterior(mean, factor, scale / (shape - 1.0), shape)
 
 
-def _solve(factor: Array, rhs: Array) -> Array:
-    half = solve_triangular(factor, rhs[..., None], lower=True, check_finite=False)
-    return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))[..., 0]
+def solve(factor: Array, rhs: Array) -> Array:
+    """(factor factor')^-1 rhs, for columns of right-hand sides (..., d, n)."""
+    half = solve_triangular(factor, rhs, lower=True, check_finite=False)
+    return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
 
 
 def _cholesky(precision: Array) -> Array:

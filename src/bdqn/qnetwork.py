@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bdqn.heads import EnsembleHead, Head, HeadShape, Index
-from bdqn.networks import ObservationSpec, make_torso, output_width, user_torso
+from bdqn.networks import FourierFeatures, ObservationSpec, make_torso, output_width, user_torso
 from bdqn.seeding import integer_seed
 from bdqn.settings import Training
 
@@ -76,6 +76,29 @@ class PriorQ(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
+
+
+class PriorFeatures(nn.Module):
+    """Frozen random features of an observation, in which what has not been seen differs from what has.
+
+    Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
+    """
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        hidden: list[int],
+        num_actions: int,
+        generator: torch.Generator,
+        count: int,
+        lengthscale: float,
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.features.forward(self.torso.forward(obs))
 
 
 def warn_if_bfloat16_is_slow(device: torch.device) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bdqn.agents import bdqn, boltzmann, bootstrapped, ddqn, dqn, dropout, ls_dqn, noisy, random, ucb
+from bdqn.agents import bdqn, bdqn_deep, boltzmann, bootstrapped, ddqn, dqn, dropout, ls_dqn, noisy, random, ucb
 
 if TYPE_CHECKING:
     from bdqn.choices import Choices
@@ -32,4 +32,5 @@ AGENTS: dict[str, Recipe] = {
     "ls-dqn": Recipe(ls_dqn.Settings, ls_dqn.choices, "LS-DQN"),
     "ucb": Recipe(ucb.Settings, ucb.choices, "UCB-DQN"),
     "bdqn": Recipe(bdqn.Settings, bdqn.choices, "Bayesian DQN"),
+    "bdqn-deep": Recipe(bdqn_deep.Settings, bdqn_deep.choices, "Bayesian DQN whose uncertainty propagates"),
 }

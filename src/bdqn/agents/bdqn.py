@@ -108,6 +108,7 @@ def posterior_choices(settings: PosteriorSettings, temperature: float = 1.0, red
         loss_head=settings.loss_head,
         evaluate_head=settings.evaluate_head,
         regression_head=settings.regression_head,
+        prior="q" if settings.prior_scale else "none",
         prior_scale=settings.prior_scale,
     )
     from_minibatches = settings.posterior_data == "minibatches"

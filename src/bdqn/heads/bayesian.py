@@ -10,11 +10,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from bdqn.backups import Transitions, sampled_backups
 from bdqn.heads.base import HeadShape, Index, RegressionHead, TrainingIndices, layer_weights, with_constant
 from bdqn.networks import dense_layers, initialise
 from bdqn.posterior import Array, Moments, Prior, fit
 
 Evaluator = Literal["mean", "draw", "second-draw"]
+
+
+@dataclass(frozen=True)
+class Backups:
+    """Draws are made when the posterior is fitted, and backed up then; until the next fit they are picked from."""
+
+    draws: int
+    sweeps: int
+    beyond: float  # the best value that a draw may see, in prior standard deviations beyond the mean's
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,9 @@ class BayesianOptions:
     loss_head: Literal["draw", "mean"] = "mean"
     evaluate_head: Evaluator = "mean"
     regression_head: Evaluator = "mean"
+    prior: Literal["none", "q", "features"] = "none"  # what the numbers of a frozen prior are
     prior_scale: float = 0.0
+    backups: Backups | None = None
 
 
 class BayesianHead(RegressionHead):
@@ -38,6 +50,7 @@ class BayesianHead(RegressionHead):
     """
 
     weights: Tensor
+    pool: Tensor
 
     def __init__(self, shape: HeadShape, generator: torch.Generator, prior: Prior, options: BayesianOptions) -> None:
         super().__init__(shape)
@@ -45,25 +58,31 @@ class BayesianHead(RegressionHead):
         self.dense = dense_layers(shape.sizes)
         initialise(self, generator)
         # The posterior mean w^target. It starts as a linear layer would: with zeros the features got no gradient.
-        last = nn.Linear(shape.num_features, shape.num_actions, bias=options.bias_feature)
+        last = nn.Linear(self.num_regressors, shape.num_actions, bias=options.bias_feature)
         initialise(last, generator)
         self.register_buffer("weights", layer_weights(last).detach().clone())
+        if options.backups is not None:
+            self.register_buffer("pool", self.weights.expand(options.backups.draws, -1, -1).clone())
         self.last = None if options.last_layer == "regression" else last
         self.fitted = False
         belief = fit(Moments.zero(self.dim, (shape.num_actions,)), prior)
         self.posterior = replace(belief, mean=self.weights.numpy().astype(np.float64))
 
     @property
+    def num_regressors(self) -> int:
+        return self.shape.num_features + (self.shape.prior_width if self.options.prior == "features" else 0)
+
+    @property
     def dim(self) -> int:
         """The features, and a constant 1 where there is a bias feature."""
-        return self.shape.num_features + self.options.bias_feature
+        return self.num_regressors + self.options.bias_feature
 
     @property
     def mean_index(self) -> Tensor:
         return self.weights
 
     def features(self, x: Tensor) -> Tensor:
-        """The dense layers' output, and behind it the prior's Q-values, where there are any."""
+        """The dense layers' output, and behind it the prior's features or Q-values, where there are any."""
         if not self.shape.prior_width:
             return self.dense.forward(x)
         width = self.shape.sizes[0]
@@ -72,7 +91,7 @@ class BayesianHead(RegressionHead):
     def forward(self, phi: Tensor, index: Index) -> Tensor:
         """Q = W phi: W (actions, d) for all rows, or one W per row (batch, actions, d)."""
         assert index is not None
-        x, offsets = phi[:, : self.shape.num_features], self.offsets(phi)
+        x, offsets = phi[:, : self.num_regressors], self.offsets(phi)
         weight, bias = index, None
         if self.options.bias_feature:
             weight, bias = index[..., :-1], index[..., -1]
@@ -84,7 +103,7 @@ class BayesianHead(RegressionHead):
         return q if offsets is None else q + offsets
 
     def offsets(self, phi: Tensor) -> Tensor | None:
-        if not self.shape.prior_width:
+        if self.options.prior != "q":
             return None
         return self.options.prior_scale * phi[:, self.shape.num_features :]
 
@@ -92,6 +111,8 @@ class BayesianHead(RegressionHead):
         """``count`` weight matrices from the posterior (count, actions, d); its mean until the first fit."""
         if not self.fitted:
             return self.weights.expand(count, -1, -1).clone()
+        if self.options.backups is not None:
+            return self.pool[torch.from_numpy(rng.integers(len(self.pool), size=count))]
         assert self.posterior is not None
         sample = self.posterior.sample(rng, count, self.options.temperature)
         return torch.as_tensor(sample, dtype=self.weights.dtype, device=self.weights.device)
@@ -114,7 +135,7 @@ class BayesianHead(RegressionHead):
         return draw if who == "draw" else self.draw(rng, 1)[0]
 
     def regressors(self, phi: Tensor) -> Array:
-        x = phi[:, : self.shape.num_features]
+        x = phi[:, : self.num_regressors]
         return with_constant(x) if self.options.bias_feature else x.detach().cpu().numpy().astype(np.float64)
 
     def update(self, moments: Moments) -> None:
@@ -127,6 +148,24 @@ class BayesianHead(RegressionHead):
             self.posterior = belief if self.options.last_layer == "gradient-prior" else replace(belief, mean=trained)
         self.weights.copy_(torch.as_tensor(self.posterior.mean))
         self.fitted = True
+
+    def back_up(self, transitions: Transitions, rng: np.random.Generator) -> None:
+        """Fill the pool with draws that are consistent with their own future on these transitions."""
+        backups = self.options.backups
+        assert backups is not None
+        assert self.posterior is not None
+        norm = np.sqrt((transitions.next_x**2).sum(1).mean(dtype=np.float64))
+        prior_std = np.sqrt(self.prior.ridge**-1 * self.posterior.noise_var.max()) * norm
+        draws = sampled_backups(
+            self.posterior,
+            transitions,
+            rng,
+            backups.draws,
+            backups.sweeps,
+            temperature=self.options.temperature,
+            beyond=backups.beyond * prior_std,
+        )
+        self.pool.copy_(torch.as_tensor(draws))
 
     def take_fit(self, other: RegressionHead) -> None:
         assert isinstance(other, BayesianHead)

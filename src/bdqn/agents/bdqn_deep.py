@@ -1,0 +1,56 @@
+"""Bayesian DQN whose uncertainty propagates. This is Bayesian DQN with:
+
+- prior features: frozen random features of the observation beside the learned ones, so that what is new looks new
+- sampled backups: a draw is fitted to its own values of what comes next (RLSVI), so that what is uncertain later
+  counts now
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import bdqn
+from bdqn.settings import setting
+
+if TYPE_CHECKING:
+    from bdqn.choices import Choices
+
+
+@dataclass(frozen=True)
+class Settings(bdqn.Settings):
+    """The posterior, its draws, and what makes them deep; either change can be switched off."""
+
+    prior_features: int = setting(256, "frozen random features beside the learned ones; 0: none", minimum=0)
+    prior_lengthscale: float = setting(0.5, "how near observations must be to look alike to those", minimum=1e-6)
+    backup_sweeps: int = setting(20, "backups of a draw on the refit's transitions; 0: plain draws", minimum=0)
+    backup_draws: int = setting(10, "draws that a refit prepares, for episodes to pick from", minimum=1)
+    backup_bound: float = setting(
+        2.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
+    )
+
+
+def choices(settings: Settings) -> Choices:
+    """Bayesian DQN's choices with another prior and other draws."""
+    from functools import partial
+
+    from bdqn.heads import Backups, BayesianHead
+    from bdqn.qnetwork import PriorFeatures
+
+    plain = bdqn.choices(settings)
+    assert isinstance(plain.head, partial)
+    assert plain.refit is not None
+    options, prior = plain.head.keywords["options"], plain.prior
+    if settings.backup_sweeps:
+        options = replace(
+            options, backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound)
+        )
+    if settings.prior_features:
+        options = replace(options, prior="features")
+        prior = partial(PriorFeatures, count=settings.prior_features, lengthscale=settings.prior_lengthscale)
+    return replace(
+        plain,
+        head=partial(BayesianHead, prior=plain.head.keywords["prior"], options=options),
+        prior=prior,
+        refit=replace(plain.refit, prior_features=settings.prior_features, keeps_rows=bool(settings.backup_sweeps)),
+    )

@@ -1,0 +1,183 @@
+"""Sampled backups: a draw carries what is uncertain later back to where the decision is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bdqn
+from bdqn.agents import AGENTS
+from bdqn.backups import Transitions, joined, sampled_backups
+from bdqn.posterior import Fixed, Moments, Posterior, Prior, fit
+
+GAMMA, NOISE, PRIOR, VISITS = 0.9, 0.5, 2.0, 4
+
+
+def chain(length: int, reward: float = 1.0) -> Transitions:
+    """One action, states in a row, each visited a few times; the last pays and ends."""
+    states = np.repeat(np.arange(length), VISITS)
+    x = np.eye(length, dtype=np.float32)[states]
+    last = states == length - 1
+    next_x = np.eye(length + 1, length, dtype=np.float32)[states + 1]
+    reward_of = np.where(last, reward, 0.0).astype(np.float32)
+    return Transitions(x, np.zeros(len(x), np.int64), reward_of, np.where(last, 0, GAMMA).astype(np.float32), next_x)
+
+
+def belief(transitions: Transitions, num_actions: int = 1) -> Posterior:
+    """The posterior whose Gram matrix these rows make; its own mean has no part in a draw that is backed up in full."""
+    moments = Moments.zero(transitions.x.shape[1], (num_actions,))
+    moments.add_by_action(transitions.x, transitions.action, transitions.reward)
+    return fit(moments, Prior(PRIOR, Fixed(NOISE)))
+
+
+def closed_form(length: int, reward: float = 1.0) -> tuple[float, float]:
+    """Mean and variance of Q at the start: W_i = n y_i / (n + ridge) + u_i, y_i = gamma W_(i+1), u_i independent."""
+    ridge = NOISE / PRIOR
+    shrink, own = VISITS / (VISITS + ridge), NOISE / (VISITS + ridge)
+    mean, variance = shrink * reward, own
+    for _ in range(length - 1):
+        mean, variance = shrink * GAMMA * mean, (shrink * GAMMA) ** 2 * variance + own
+    return mean, variance
+
+
+@pytest.mark.parametrize("length", [2, 3, 10])
+def test_variance_at_the_start_of_a_chain_is_the_closed_form(length: int) -> None:
+    count = 20_000
+    rows = chain(length)
+    draws = sampled_backups(belief(rows), rows, np.random.default_rng(0), count, sweeps=length)
+    mean, variance = closed_form(length)
+    at_start = draws[:, 0, 0]
+    assert at_start.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / count))
+    assert at_start.var() == pytest.approx(variance, rel=5 * np.sqrt(2 / count))
+
+
+def test_without_backups_the_start_knows_nothing_of_what_is_uncertain_later() -> None:
+    rows = chain(10)
+    plain = sampled_backups(belief(rows), rows, np.random.default_rng(0), 20_000, sweeps=0)
+    own = NOISE / (VISITS + NOISE / PRIOR)
+    assert plain[:, 0, 0].var() == pytest.approx(own, rel=0.05)
+    assert closed_form(10)[1] > 3 * own  # so the test above tells the two apart
+
+
+def test_each_sweep_looks_one_step_further() -> None:
+    """With an unvisited state at the end, its prior reaches the start of the chain after as many sweeps as steps."""
+    rows = chain(4)
+    known = belief(rows)
+    spread = [
+        sampled_backups(known, rows, np.random.default_rng(1), 20_000, sweeps)[:, 0, 0].var() for sweeps in range(5)
+    ]
+    assert all(more > 1.02 * less for less, more in pairwise(spread[:4]))
+    assert spread[4] == pytest.approx(spread[3], rel=1e-5)  # nothing is further away than that
+
+
+def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
+    """Two actions at the second state: the first state's value is the larger one of the same draw."""
+    eye = np.eye(2, dtype=np.float32)
+    rows = Transitions(
+        np.repeat(eye[[0, 1, 1]], 50, axis=0),
+        np.repeat([0, 0, 1], 50),
+        np.repeat(np.array([0, 1, 1], np.float32), 50),
+        np.repeat(np.array([1, 0, 0], np.float32), 50),
+        np.repeat(np.array([[0, 1], [0, 0], [0, 0]], np.float32), 50, axis=0),
+    )
+    draws = sampled_backups(belief(rows, 2), rows, np.random.default_rng(0), 500, sweeps=3)
+    shrink = 50 / (50 + NOISE / PRIOR)
+    own = draws[:, 0, 0] - shrink * draws[:, :, 1].max(1)  # what is left is the perturbation at the first state
+    assert own.var() == pytest.approx(NOISE / (50 + NOISE / PRIOR), rel=0.2)
+    assert abs(np.corrcoef(own, draws[:, :, 1].max(1))[0, 1]) < 0.15
+
+
+def test_values_stay_within_their_bound() -> None:
+    """A loop that pays nothing, with gamma 1 and a feature that grows: it would raise its own targets for ever."""
+    grows = Transitions(
+        np.ones((10, 1), np.float32),
+        np.zeros(10, np.int64),
+        np.zeros(10, np.float32),
+        np.ones(10, np.float32),
+        np.full((10, 1), 2.0, np.float32),
+    )
+    known = belief(grows)
+    free, held = (
+        np.abs(sampled_backups(known, grows, np.random.default_rng(0), 100, 30, beyond=beyond)).max()
+        for beyond in (np.inf, 3.0)
+    )
+    assert free > 1e6
+    assert held < 5.0
+
+
+def test_rows_may_come_in_any_order_and_in_pieces() -> None:
+    rng = np.random.default_rng(2)
+    n, d = 60, 4
+    whole = Transitions(
+        rng.normal(size=(n, d)).astype(np.float32),
+        rng.integers(3, size=n),
+        rng.normal(size=n).astype(np.float32),
+        np.full(n, 0.5, np.float32),
+        rng.normal(size=(n, d)).astype(np.float32),
+    )
+    order = rng.permutation(n)
+    pieces = [Transitions(*(part[i] for part in vars(whole).values())) for i in np.split(order, 3)]
+    known = belief(whole, 3)
+    one = sampled_backups(known, whole, np.random.default_rng(0), 5, 6)
+    other = sampled_backups(known, joined(pieces), np.random.default_rng(0), 5, 6)
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+# --- the agent --------------------------------------------------------------------------------------------------
+
+TINY = {"learning_starts": 50, "features": 8, "posterior_update_interval": 40, "target_update_interval": 40}
+
+
+def learner(**settings: Any) -> bdqn.Learner:
+    return bdqn.make("bdqn-deep", "bdqn/DeepSea-v0", env_kwargs={"size": 4}, **TINY, **settings)
+
+
+def test_each_change_can_be_switched_off() -> None:
+    """Without both, it is Bayesian DQN: the same weights after the same decisions."""
+    plain = bdqn.make("bdqn", "bdqn/DeepSea-v0", env_kwargs={"size": 4}, **TINY).learn(200)
+    off = learner(prior_features=0, backup_sweeps=0).learn(200)
+    assert np.array_equal(off.agent.online.head.weights, plain.agent.online.head.weights)
+    for settings in ({"prior_features": 0}, {"backup_sweeps": 0}):
+        one = learner(**settings).learn(200)
+        assert one.agent.online.head.fitted
+
+
+def test_gradients_reach_the_learned_features_only() -> None:
+    agent = learner(prior_features=32).learn(100).agent
+    before = {name: value.clone() for name, value in agent.online.torso.state_dict().items()}
+    for _ in range(5):
+        agent.update()
+    assert before, "the frozen features are part of what is saved"
+    for name, value in agent.online.torso.state_dict().items():
+        assert (value == before[name]).all(), name
+    assert agent.online.head.dim == 8 + 32 + 1
+
+
+def test_draws_are_picked_from_those_that_the_refit_backed_up() -> None:
+    head = learner(backup_draws=3).learn(200).agent.online.head
+    draws = head.draw(np.random.default_rng(0), 200)
+    assert {draw.numpy().tobytes() for draw in draws} == {draw.numpy().tobytes() for draw in head.pool}
+    assert len({draw.numpy().tobytes() for draw in head.pool}) == 3
+
+
+def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_features() -> None:
+    """Beside its starting state, which every episode sees, the sea's far corner was never reached."""
+    deep = bdqn.make(
+        "bdqn-deep",
+        "bdqn/DeepSea-v0",
+        env_kwargs={"size": 10},
+        noise="fixed",
+        noise_var=0.01,
+        prior_var=1.0,
+        **TINY,
+    ).learn(500)
+    start, corner = np.zeros((2, 10, 10), np.float32)
+    start[0, 0] = corner[9, 9] = 1.0
+    assert deep.q_posterior(corner).std.min() > 5 * deep.q_posterior(start).std.max()
+
+
+def test_it_is_registered_as_a_change_to_bayesian_dqn() -> None:
+    assert issubclass(AGENTS["bdqn-deep"].settings, AGENTS["bdqn"].settings)
