@@ -1,0 +1,52 @@
+"""Keep what the table needs of DeepSea's runs: python experiments/deep_sea/collect.py SWEEP_DIRECTORY..."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from bdqn.report.load import read_run
+from bdqn.sweep.folder import SweepFolder
+
+RESULTS = Path(__file__).parent / "results" / "solved.csv"
+COLUMNS = ("env", "group", "seed", "episodes", "first", "solved", "last_100")
+
+
+def first_where(flags: np.ndarray) -> int | str:
+    """The number of the first episode, counted from one, that is so; nothing if none is."""
+    return int(flags.argmax()) + 1 if flags.any() else ""
+
+
+def figures_of(returns: np.ndarray) -> tuple[int, int | str, int | str, str]:
+    """How many episodes, the first with the treasure, the one at which bsuite calls it solved, and how it ended.
+
+    bsuite: solved as soon as fewer than nine tenths of all episodes so far were bad.
+    """
+    found = returns > 0.5
+    bad = np.cumsum(~found) / np.arange(1, len(found) + 1)
+    return len(found), first_where(found), first_where(bad < 0.9), f"{found[-100:].mean():.2f}"
+
+
+def main(folders: list[str]) -> None:
+    rows = {}
+    if RESULTS.exists():
+        with RESULTS.open(newline="") as file:
+            rows = {(row["env"], row["group"], row["seed"]): row for row in csv.DictReader(file)}
+    for folder in map(Path, folders):
+        for trial in SweepFolder(folder).rows():
+            run = read_run(folder / "trials" / trial["trial"])
+            key = (trial["env"], trial["group"], trial["seed"])
+            rows[key] = dict(zip(COLUMNS, (*key, *figures_of(run.raw_return)), strict=True))
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+    print(f"{RESULTS}: {len(rows)} runs")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
