@@ -33,6 +33,20 @@ def test_epsilon_greedy_decides_for_each_environment_on_its_own() -> None:
     assert_allclose(explored.all(1).mean(), 0.25**2, atol=0.01)
 
 
+def test_boltzmann_draws_from_its_softmax() -> None:
+    q = np.tile(np.log([1.0, 2.0, 5.0]), (40_000, 1))
+    for temperature, odds in ((1.0, [1, 2, 5]), (0.5, [1, 4, 25])):
+        actions = rules.boltzmann(q, temperature, np.random.default_rng(5))
+        assert_allclose(np.bincount(actions) / len(q), np.array(odds) / sum(odds), atol=0.01)
+
+
+def test_boltzmann_at_temperature_zero_is_greedy() -> None:
+    q = np.random.default_rng(6).normal(size=(1_000, 4))
+    q[::3, 2] = q[::3].max(1)  # ties
+    assert_array_equal(rules.boltzmann(q, 0.0, np.random.default_rng(7)), rules.greedy(q))
+    assert_array_equal(rules.boltzmann_probabilities(q, 0.0).argmax(1), rules.greedy(q))
+
+
 def test_optimism_prefers_the_uncertain() -> None:
     mean, std = np.array([[1.0, 0.0, 0.9]]), np.array([[0.1, 0.4, 0.2]])
     assert rules.upper_confidence(mean, std, 0.0) == 0
@@ -55,6 +69,45 @@ def test_shares_of_draws_in_which_an_action_is_best() -> None:
         ]
     )
     assert_array_equal(rules.optimal_action_probabilities(draws), [[0.75, 0.25, 0.0], [0.25, 0.0, 0.75]])
+
+
+# --- how probably each action is taken -------------------------------------------------------------
+
+
+def test_probabilities_of_epsilon_greedy() -> None:
+    q = np.array([[0.0, 5.0, 1.0, 2.0], [3.0, 3.0, 0.0, 0.0]])
+    expected = [[0.05, 0.85, 0.05, 0.05], [0.85, 0.05, 0.05, 0.05]]
+    assert_allclose(rules.epsilon_greedy_probabilities(q, 0.2), expected)
+    assert_array_equal(rules.epsilon_greedy_probabilities(q[0], 0.0), [0, 1, 0, 0])
+
+
+def test_probabilities_of_boltzmann() -> None:
+    q = np.log([[1.0, 2.0, 5.0], [3.0, 3.0, 2.0]])
+    assert_allclose(rules.boltzmann_probabilities(q, 1.0), [[1 / 8, 2 / 8, 5 / 8], [3 / 8, 3 / 8, 2 / 8]])
+    assert_allclose(rules.boltzmann_probabilities(q[0], 0.5), [1 / 30, 4 / 30, 25 / 30])
+    assert_array_equal(rules.boltzmann_probabilities(q, 0.0), [[0, 0, 1], [1, 0, 0]])
+
+
+def test_probabilities_of_boltzmann_neither_overflow_nor_vanish() -> None:
+    q = np.array([1e5, 1e5 - 1.0, -1e5])
+    assert_allclose(rules.boltzmann_probabilities(q, 1.0), np.array([np.e, 1, 0]) / (np.e + 1))
+    assert_allclose(rules.boltzmann_probabilities(q, 1e-300), [1, 0, 0])
+
+
+def test_probabilities_of_thompson_sampling() -> None:
+    # A difference of 1 with a standard deviation of sqrt(0.6^2 + 0.8^2) = 1: Phi(1) is 0.8413.
+    mean, std = np.array([[1.0, 0.0], [2.0, 2.0]]), np.array([[0.6, 0.8], [1.0, 5.0]])
+    found = rules.thompson_probabilities(mean, std, np.random.default_rng(8))
+    assert_allclose(found, [[0.8413, 0.1587], [0.5, 0.5]], atol=0.005)
+    # Three equals: a third each.
+    equal = rules.thompson_probabilities(np.zeros(3), np.ones(3), np.random.default_rng(9))
+    assert_allclose(equal, 1 / 3, atol=0.005)
+
+
+def test_thompson_sampling_without_uncertainty_is_greedy() -> None:
+    mean = np.array([[0.0, 2.0, 2.0]])
+    found = rules.thompson_probabilities(mean, np.zeros_like(mean), np.random.default_rng(10), samples=10)
+    assert_array_equal(found, [[0, 1, 0]])
 
 
 # --- safety -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweep.common import complete, driver, files, sweep_file, undisturbed_sweep, until, workers_of
+from sweep.common import begun, complete, driver, files, sweep_file, undisturbed_sweep, workers_of
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
 def test_workers_and_sweeps_that_are_killed_change_nothing(
     tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]
 ) -> None:
-    file, out = sweep_file(tmp_path, steps=1_500, seeds=2), tmp_path / "out"
-    process = driver(file, out)
-    until(lambda: list(out.glob("trials/*/checkpoints/gen-*")), process)
+    process, file, out = begun(tmp_path)
     for worker in workers_of(process):
         worker.kill()
     time.sleep(1.0)

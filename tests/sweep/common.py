@@ -75,6 +75,14 @@ def until(condition: object, process: subprocess.Popen[str], seconds: float = 60
         time.sleep(0.02)
 
 
+def begun(folder: Path) -> tuple[subprocess.Popen[str], Path, Path]:
+    """Two agents and two seeds, with the first checkpoint written, its file and its directory."""
+    file, out = sweep_file(folder, steps=STEPS, seeds=2), folder / "out"
+    process = driver(file, out)
+    until(lambda: list(out.glob("trials/*/checkpoints/gen-*")), process)
+    return process, file, out
+
+
 def undisturbed_sweep(folder: Path) -> tuple[Path, dict[str, bytes]]:
     """Two agents and two seeds, and what they must always end as."""
     code, output, errors = complete(sweep_file(folder, steps=STEPS, seeds=2), folder / "out")

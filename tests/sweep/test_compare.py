@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bdqn.cli import main
-from bdqn.report.compare import curves_figure, curves_of, read_comparison, read_curves
+from bdqn.report.compare import read_comparison, read_results
+from bdqn.report.figures import curves_figure
 
 ENV, OTHER = "CartPole-v1", "Acrobot-v1"
 Returns = list[float]
@@ -52,36 +53,84 @@ def sweep(tmp_path: Path) -> Folder:
     return folder
 
 
-def table(path: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    with path.open(newline="") as file:
-        return {(row["env"], row["group"], row["score"]): row for row in csv.DictReader(file)}
+def table(folder: Path, statistic: str) -> dict[tuple[str, str, str], dict[str, str]]:
+    with (folder / "tables.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["statistic"] == statistic and row["env"] != "all"]
+        return {(row["env"], row["group"], row["score"]): row for row in rows}
+
+
+def over_all(folder: Path, statistic: str, group: str, score: str, baseline: str = "old") -> list[float]:
+    """Estimate, low and high."""
+    with (folder / "tables.csv").open(newline="") as file:
+        place = {"env": "all", "statistic": statistic, "group": group, "score": score, "baseline": baseline}
+        (row,) = [row for row in csv.DictReader(file) if row.items() >= place.items()]
+    return [float(row[name]) for name in ("estimate", "low", "high")]
 
 
 def test_the_tables_hold_what_the_runs_did(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out
     assert "note:" not in output
-    scores = table(sweep.folder / "scores.csv")
-    assert float(scores[ENV, "old", "final"]["estimate"]) == 2.0  # of 1, 2 and 3
-    assert float(scores[ENV, "new", "area"]["estimate"]) == pytest.approx(4.0)
-    assert scores[ENV, "old", "final"]["seeds"] == "3"
-    assert 1.0 <= float(scores[ENV, "old", "final"]["low"]) < 2.0 < float(scores[ENV, "old", "final"]["high"]) <= 3.0
-    ratios = table(sweep.folder / "ratios.csv")
+    means = table(sweep.folder, "mean")
+    assert float(means[ENV, "old", "final"]["estimate"]) == 2.0  # of 1, 2 and 3
+    assert float(means[ENV, "new", "area"]["estimate"]) == pytest.approx(4.0)
+    assert means[ENV, "old", "final"]["seeds"] == "3"
+    assert 1.0 <= float(means[ENV, "old", "final"]["low"]) < 2.0 < float(means[ENV, "old", "final"]["high"]) <= 3.0
+    assert float(table(sweep.folder, "difference")[OTHER, "new", "final"]["estimate"]) == 6.0  # 8 and 2
+    ratios = table(sweep.folder, "ratio")
     # Paired by seed the ratio is the same for every resample.
-    for env, expected in ((ENV, 2.0), (OTHER, 4.0), ("all", 8.0**0.5)):
+    for env, expected in ((ENV, 2.0), (OTHER, 4.0)):
         row = ratios[env, "new", "area"]
         assert [float(row[name]) for name in ("estimate", "low", "high")] == pytest.approx([expected] * 3, rel=1e-5)
-    improvement = table(sweep.folder / "improvement.csv")["all", "new", "final"]
+    assert over_all(sweep.folder, "ratio", "new", "area") == pytest.approx([8.0**0.5] * 3, rel=1e-5)
     # CartPole: 2, 4, 6 against 1, 2, 3: 7 of 9 pairs are won and 1 is even; Acrobot: 4, 8, 12 win all.
-    assert float(improvement["estimate"]) == pytest.approx(((7 + 0.5) / 9 + 1) / 2)
+    assert over_all(sweep.folder, "P(higher)", "new", "final")[0] == pytest.approx(((7 + 0.5) / 9 + 1) / 2)
     assert "2.000 (2.000 to 2.000)" in output
-    assert (sweep.folder / "curves.png").stat().st_size > 10_000
+    for name in ("curves.png", "profiles.png"):
+        assert (sweep.folder / name).stat().st_size > 10_000
+
+
+def test_environments_are_put_together_in_units_of_the_baselines_mean(sweep: Folder) -> None:
+    """Which is 2 on both: old runs count 0.5, 1 and 1.5; new ones 1, 2, 3 and 2, 4, 6."""
+    sweep.add("old", ENV, 3, [2.0] * 200)  # its mean stays
+    sweep.add("new", ENV, 3, [4.0] * 200)
+    assert main(["compare", str(sweep.folder)]) == 0
+    estimates = {
+        (group, name): over_all(sweep.folder, name, group, "final")[0]
+        for group in ("old", "new")
+        for name in ("mean", "median", "IQM", "gap")
+    }
+    assert estimates == pytest.approx(
+        {
+            ("old", "mean"): 1.0,
+            ("old", "median"): 1.0,
+            ("old", "IQM"): 1.0,  # 0.5 0.5 1 1 1 1.5 1.5: a quarter of seven is one
+            ("old", "gap"): (0.5 / 4 + 0.5 / 3) / 2,
+            ("new", "mean"): 3.0,
+            ("new", "median"): 3.0,
+            ("new", "IQM"): 13 / 5,  # 1 | 2 2 2 3 4 | 6
+            ("new", "gap"): 0.0,
+        },
+        rel=1e-5,
+    )
+
+
+def test_a_lower_level_is_narrower(sweep: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    widths = []
+    for level in ("0.5", "0.99"):
+        assert main(["compare", str(sweep.folder), "--level", level, "--out", str(tmp_path / level)]) == 0
+        row = table(tmp_path / level, "mean")[ENV, "old", "final"]
+        widths.append(float(row["high"]) - float(row["low"]))
+    assert widths[0] < widths[1]
+    assert "intervals of 99 %" in capsys.readouterr().out
+    assert main(["compare", str(sweep.folder), "--level", "95"]) == 2
+    assert "--level must lie between 0 and 1" in capsys.readouterr().err
 
 
 def test_the_baseline_can_be_chosen(sweep: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(sweep.folder), "--baseline", "new", "--out", str(tmp_path / "page")]) == 0
-    assert float(table(tmp_path / "page" / "ratios.csv")[ENV, "old", "final"]["estimate"]) == pytest.approx(0.5)
-    assert not (sweep.folder / "ratios.csv").exists()
+    assert float(table(tmp_path / "page", "ratio")[ENV, "old", "final"]["estimate"]) == pytest.approx(0.5)
+    assert not (sweep.folder / "tables.csv").exists()
     assert main(["compare", str(sweep.folder), "--baseline", "nwe"]) == 2
     assert "There is no group 'nwe'; did you mean new" in capsys.readouterr().err
 
@@ -89,7 +138,7 @@ def test_the_baseline_can_be_chosen(sweep: Folder, tmp_path: Path, capsys: pytes
 def test_the_same_seed_gives_the_same_tables(sweep: Folder, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert main(["compare", str(sweep.folder), "--out", str(tmp_path / name)]) == 0
-    for name in ("scores.csv", "ratios.csv", "improvement.csv"):
+    for name in ("tables.csv", "runs.csv", "curves.csv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
@@ -98,7 +147,7 @@ def test_evaluations_are_a_score_of_their_own(sweep: Folder) -> None:
         path = sweep.folder / "trials" / row["trial"] / "evaluations.csv"
         path.write_text(f"step,mean_reward,std_reward,episodes\n1000,{5 + int(row['seed'])},0,10\n")
     assert main(["compare", str(sweep.folder)]) == 0
-    assert float(table(sweep.folder / "scores.csv")[ENV, "new", "evaluation"]["estimate"]) == 6.0
+    assert float(table(sweep.folder, "mean")[ENV, "new", "evaluation"]["estimate"]) == 6.0
 
 
 def test_runs_of_unequal_length_are_compared_over_what_all_have(
@@ -110,7 +159,7 @@ def test_runs_of_unequal_length_are_compared_over_what_all_have(
     assert f"note: new on {ENV}, seed 3 has taken 1,200 of 2,000 decisions." in output
     assert f"note: {ENV}: runs are compared over their first 1,200 decisions" in output
     assert OTHER + ": runs are compared" not in output
-    assert float(table(sweep.folder / "scores.csv")[ENV, "new", "final"]["estimate"]) == 5.0  # of 2, 4, 6 and 8
+    assert float(table(sweep.folder, "mean")[ENV, "new", "final"]["estimate"]) == 5.0  # of 2, 4, 6 and 8
 
 
 def test_only_what_came_before_the_common_end_counts(tmp_path: Path) -> None:
@@ -127,13 +176,17 @@ def test_missing_trials_are_named(sweep: Folder, capsys: pytest.CaptureFixture[s
     sweep.rows.append(f"{99:016x},new,dqn,{ENV},9")
     sweep.write()
     sweep.add("new", OTHER, 8, [])
+    for seed, damage in enumerate(("evaluations.csv", "config.toml", "episodes.csv"), start=20):
+        (sweep.add("new", ENV, seed, [5.0] * 200) / damage).write_text("nonsense = 1\n")
     sweep.add("alone", ENV, 0, [5.0] * 200)
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out
     assert f"note: new on {ENV}, seed 9 is missing: " in output
+    for seed in (20, 21, 22):
+        assert f"note: new on {ENV}, seed {seed} is missing: " in output
     assert f"note: new on {OTHER}, seed 8 is missing: no episode has ended." in output
     assert f"note: alone on {ENV} has a single seed" in output
-    assert not any(group == "alone" for _, group, _ in table(sweep.folder / "scores.csv"))
+    assert not any(group == "alone" for _, group, _ in table(sweep.folder, "mean"))
 
 
 def test_where_there_is_no_ratio_there_is_no_row(tmp_path: Path) -> None:
@@ -143,18 +196,21 @@ def test_where_there_is_no_ratio_there_is_no_row(tmp_path: Path) -> None:
         folder.add("old", ENV, seed, [-200.0 + seed] * 150)
         folder.add("new", ENV, seed, [-100.0 + seed] * 150)
     assert main(["compare", str(folder.folder)]) == 0
-    assert table(folder.folder / "ratios.csv") == {}
-    assert table(folder.folder / "improvement.csv")[ENV, "new", "final"]["estimate"] == "1"
+    assert table(folder.folder, "ratio") == {}
+    assert table(folder.folder, "difference")[ENV, "new", "final"]["estimate"] == "100"
+    assert table(folder.folder, "P(higher)")[ENV, "new", "final"]["estimate"] == "1"
+    assert not (folder.folder / "profiles.png").exists()
 
 
-def test_a_band_holds_the_mean_of_its_curves(sweep: Folder) -> None:
-    figure = curves_figure(curves_of(read_comparison(sweep.folder)), np.random.default_rng(0))
+@pytest.mark.parametrize(("level", "low", "high"), [(0.99, 2.0, 6.0), (0.5, 10 / 3, 14 / 3)])
+def test_a_band_holds_the_mean_of_its_curves(sweep: Folder, level: float, low: float, high: float) -> None:
+    """Of new's 2, 4 and 6 a resample has the mean 2 in 1 of 27 cases, at most 8/3 in 4, and at most 10/3 in 10."""
+    figure = curves_figure(read_comparison(sweep.folder).results, np.random.default_rng(0), level)
     axes = figure.axes[0]
     assert axes.get_title() == ENV
     line, band = axes.lines[1], axes.collections[1].get_paths()[0].vertices
-    assert line.get_ydata()[-1] == 4.0  # new: 2, 4 and 6
-    assert band[:, 1].min() >= 2.0
-    assert band[:, 1].max() <= 6.0
+    assert line.get_ydata()[-1] == 4.0
+    assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((low, high))
     assert axes.get_legend().get_texts()[1].get_text() == "new (3 seeds)"
 
 
@@ -173,11 +229,53 @@ def test_runs_and_curves_are_kept_in_small_files(sweep: Folder, tmp_path: Path) 
         "area": "1",
         "evaluation": "",
     }
-    kept, own = read_curves(tmp_path / "results" / "curves.csv"), curves_of(read_comparison(sweep.folder))
-    assert [(c.env, c.group, c.seed) for c in kept] == [(c.env, c.group, c.seed) for c in own]
-    for a, b in zip(kept, own, strict=True):
+    kept, own = read_results(tmp_path / "results"), read_comparison(sweep.folder)
+    assert kept.remarks == own.remarks == ()
+    for a, b in zip(kept.results, own.results, strict=True):
+        assert (a.label, a.decisions, a.final, a.area) == (b.label, b.decisions, b.final, pytest.approx(b.area))
         np.testing.assert_allclose(a.step, b.step, rtol=1e-5)
-        np.testing.assert_allclose(a.value, b.value, rtol=1e-3)
+        np.testing.assert_allclose(a.curve, b.curve, rtol=1e-3)
+
+
+def test_kept_files_that_are_not_what_they_should_be_are_named(sweep: Folder, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    assert main(["compare", str(sweep.folder), "--out", str(results)]) == 0
+    lines = (results / "curves.csv").read_text().splitlines()
+    (results / "curves.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{ENV},new,1")))
+    with pytest.raises(ValueError, match=f"has no curve of new on {ENV}, seed 1"):
+        read_results(results)
+    (results / "runs.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"runs\.csv has not the columns env, group, seed"):
+        read_results(results)
+
+
+def test_a_run_that_has_hardly_begun_leaves_its_environment_without_scores(
+    sweep: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its first checkpoint came before anyone's first episode had ended."""
+    run = sweep.add("new", ENV, 3, [1.0], planned=2_000)
+    (run / "checkpoints" / "gen-000000000010").rename(run / "checkpoints" / "gen-000000000005")
+    assert main(["compare", str(sweep.folder)]) == 0
+    output = capsys.readouterr().out
+    assert f"{ENV}, seed 3: no area is known, so new has none on {ENV}." in output
+    assert {env for env, _, _ in table(sweep.folder, "mean")} == {OTHER}
+
+
+def test_seeds_that_differ_are_named(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep.add("new", ENV, 3, [8.0] * 200)
+    assert main(["compare", str(sweep.folder)]) == 0
+    output = capsys.readouterr().out
+    assert f"note: new and old have different seeds on {ENV}: they are not paired there." in output
+    assert f"different seeds on {OTHER}" not in output
+
+
+def test_runs_with_other_settings_than_their_group_are_named(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    """As when a sweep file was changed, and its new seeds were added to the old ones."""
+    run = sweep.add("new", ENV, 3, [8.0] * 200)
+    with (run / "config.toml").open("a") as file:
+        file.write("[settings]\ngamma = 0.5\n")
+    assert main(["compare", str(sweep.folder)]) == 0
+    assert f"new on {ENV}, seed 3 was run with other settings than its group's first: gamma." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["nothing", "a run"])

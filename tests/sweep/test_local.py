@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import signal
@@ -11,11 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
+import rich.console
 
 from bdqn.cli import main
 from bdqn.directory import locked
+from bdqn.sweep.display import Row, Status, _table, watching
+from bdqn.sweep.engine import Work
+from bdqn.sweep.folder import SweepFolder
+from bdqn.sweep.plan import read_sweep
 
-from .common import TABLES, complete, driver, files, sweep_file, undisturbed_sweep, until
+from .common import TABLES, begun, complete, files, sweep_file, undisturbed_sweep
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +32,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
 def test_an_interrupted_sweep_saves_its_trials_and_goes_on(
     tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]
 ) -> None:
-    file, out = sweep_file(tmp_path, steps=1_500, seeds=2), tmp_path / "out"
-    process = driver(file, out)
-    until(lambda: list(out.glob("trials/*/checkpoints/gen-*")), process)
+    process, file, out = begun(tmp_path)
     process.send_signal(signal.SIGINT)
     _output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "")
@@ -36,6 +40,19 @@ def test_an_interrupted_sweep_saves_its_trials_and_goes_on(
     statuses = {json.loads(path.read_text())["status"] for path in out.glob("trials/*/meta.json")}
     assert "interrupted" in statuses
     assert "running" not in statuses
+    assert complete(file, out)[0] == 0
+    assert files(out, 1_500) == undisturbed[1]
+
+
+def test_a_second_interrupt_does_not_wait_and_loses_nothing(
+    tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]
+) -> None:
+    process, file, out = begun(tmp_path)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) in [(130, ""), (130, "bdqn: interrupted.\n")]  # it may have been done waiting
     assert complete(file, out)[0] == 0
     assert files(out, 1_500) == undisturbed[1]
 
@@ -108,6 +125,77 @@ def test_a_directory_with_other_things_is_refused(tmp_path: Path, capsys: pytest
     file = sweep_file(tmp_path, steps=100, seeds=1)
     assert main(["sweep", str(file), "--out", str(tmp_path)]) == 2
     assert "is not empty, and holds no sweep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("below", ["a file", "nowhere"])
+def test_a_directory_that_cannot_be_made_is_named(
+    tmp_path: Path, below: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sweep_file(tmp_path, steps=100, seeds=1)
+    out = file / "out" if below == "a file" else Path("/proc/nowhere")
+    assert main(["sweep", str(file), "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert str(out if below == "nowhere" else file) in error
+    assert "Traceback" not in error
+
+
+def test_a_list_of_trials_that_is_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = sweep_file(tmp_path, steps=100, seeds=1), tmp_path / "out"
+    out.mkdir()
+    (out / "trials.csv").write_text("patient,drug\n1,placebo\n")
+    for command in (["sweep", str(file), "--out", str(out)], ["compare", str(out)]):
+        assert main(command) == 2
+        assert "trials.csv is not a sweep's list of trials" in capsys.readouterr().err
+    assert (out / "trials.csv").read_text() == "patient,drug\n1,placebo\n"
+
+
+def test_a_trial_with_new_settings_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    """Otherwise a comparison would take both for the same."""
+    folder = SweepFolder(tmp_path / "out")
+    folder.folder.mkdir()
+    before, more = (read_sweep(sweep_file(tmp_path, steps=100, seeds=seeds)) for seeds in (2, 3))
+    changed = sweep_file(tmp_path, steps=100, seeds=[1], agents="bdqn", more="num_envs = 2")
+    for sweep in (before, more, read_sweep(changed)):
+        folder.prepare(sweep)
+    rows = {(row["group"], row["seed"]): row["trial"] for row in folder.rows()}
+    assert len(folder.rows()) == len(rows) == 6
+    (new,) = read_sweep(changed).trials
+    assert rows == {(t.group, str(t.seed)): t.name for t in more.trials} | {("bdqn", "1"): new.name}
+
+
+def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In lines, where there is no terminal."""
+    sweep = read_sweep(sweep_file(tmp_path, steps=1_000, seeds=3))
+    folder = SweepFolder(tmp_path / "out")
+    done, first, second, third, *rest = sweep.trials  # bdqn has three seeds, then ddqn
+    for trial, decisions, rate in ((first, 300, 50.0), (second, 100, 50.0), (third, 600, 300.0)):
+        folder.run(trial).mkdir(parents=True)
+        (folder.run(trial) / "timing.csv").write_text(f"step,seconds,rate\n{decisions},9.0,{rate}\n")
+    work = Work([rest[0]], dict.fromkeys((first, second, third)), {rest[1]: "diverged"}, [done])  # type: ignore[arg-type]
+    with watching(sweep, folder, quiet=False) as watch:
+        watch(work)
+        shown = capsys.readouterr().out.splitlines()
+    assert shown == [
+        # One done and one given up, and 1,000 decisions of those that run; 3,000 are left.
+        " 50.0 %  1 done, 3 running, 1 waiting, 1 failed, 400 decisions/s, 8 s left",
+        "         bdqn on CartPole-v1: 1 done, 2 running, 0 waiting, 0 failed, 100 decisions/s",
+        "         ddqn on CartPole-v1: 0 done, 1 running, 1 waiting, 1 failed, 300 decisions/s",
+    ]
+
+
+def test_the_table_of_a_sweep_shows_names_as_they_are(tmp_path: Path) -> None:
+    """Brackets are markup to rich, and would vanish or fail."""
+    row = Row("fast [/big] [red]", "CartPole-v1", 1, 2, 3, 4, 567.0)
+    output = io.StringIO()
+    rich.console.Console(file=output, width=120).print(_table(Status((row,), 10, 40, 567.0)))
+    (line,) = [line for line in output.getvalue().splitlines() if "CartPole" in line]
+    assert [cell.strip() for cell in line.split("│")[1:-1]] == [
+        "fast [/big] [red]",
+        "CartPole-v1",
+        *"3214",  # done, running, waiting, failed
+        "567",
+    ]
+    assert "25.0 % of 40 decisions" in output.getvalue()
 
 
 def test_a_dry_run_lists_the_trials_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

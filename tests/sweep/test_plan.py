@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
+from bdqn.cli.sweep import default_out
 from bdqn.settings import SettingError
 from bdqn.sweep.plan import Sweep, read_sweep
 
@@ -126,6 +127,33 @@ WRONG = {
         GOOD + '[agents.other]\nagent = "bdqn"\n',
         "two trials are the same: bdqn and other on CartPole-v1, seed 0",
     ),
+    "the preset's own value": (
+        GOOD + '[agents.other]\nagent = "bdqn"\ngamma = 0.98\n',
+        "two trials are the same: bdqn and other on CartPole-v1, seed 0",
+    ),
+    "a value written twice": (
+        GOOD.replace("[0.1, 0.01]", "[1, 1.0]"),
+        "two trials are the same: careful exploration_final_eps=1 and careful exploration_final_eps=1.0",
+    ),
+    "a name twice": (
+        GOOD + "[agents.'careful exploration_final_eps=0.1']\nagent = 'dqn'\n",
+        "two groups are called careful exploration_final_eps=0.1",
+    ),
+    "no name": (
+        GOOD.replace("agents.careful", "agents.''"),
+        "agents.'' must be a name of 1 to 80 printable characters",
+    ),
+    "a name of two lines": (GOOD.replace("agents.careful", 'agents."a\\nb"'), "agents.'a\\nb' must be a name"),
+    "a long name": (GOOD.replace("agents.careful", f"agents.{'x' * 81}"), "must be a name of 1 to 80 printable"),
+    "several agents": (
+        GOOD.replace('"ddqn"', '["ddqn", "dqn"]'),
+        "agents.careful: agent must be the name of one agent",
+    ),
+    "an agent that is a number": (GOOD.replace('"ddqn"', "3"), "agent must be the name of one agent, not 3"),
+    "seeds in words": (GOOD.replace("seeds = 3", "seeds = true"), "seeds cannot be True"),
+    "a seed that is no integer": (GOOD.replace("seeds = 3", "seeds = [1.0]"), "or a list of integers from 0 on"),
+    "too many seeds": (GOOD.replace("seeds = 3", "seeds = 1_000_000_000"), "seeds must be at most 10,000"),
+    "a nested list": (GOOD.replace("[0.1, 0.01]", "[[0.1], [0.01]]"), "exploration_final_eps must be float, not [0.1]"),
     "no steps": (GOOD.replace("1_000", "0"), "steps must be given, and not be empty"),
     "negative steps": (GOOD.replace("1_000", "-5"), "steps must be at least 1, not -5"),
     "steps in words": (GOOD.replace("1_000", '"many"'), "steps cannot be 'many'"),
@@ -150,13 +178,25 @@ def test_a_bad_file_is_refused_with_file_and_key(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_environment_that_does_not_exist_is_refused_before_anything_starts(
-    write: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("CartPoel-v1", "There is no environment 'CartPoel-v1'; did you mean CartPole-v1"),
+        ("Pendulum-v1", "Pendulum-v1 has the action space Box"),
+    ],
+)
+def test_an_environment_that_will_not_do_is_refused_before_anything_starts(
+    write: Path, tmp_path: Path, env: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write.write_text(GOOD.replace("CartPole-v1", "CartPoel-v1"))
+    write.write_text(GOOD.replace("CartPole-v1", env))
     assert main(["sweep", str(write), "--out", str(tmp_path / "out")]) == 2
-    assert "CartPoel" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_sweep_files_beside_each_other_have_directories_of_their_own() -> None:
+    assert default_out(Path("experiments/minatar/sweep.toml")) == Path("out/minatar")
+    assert default_out(Path("experiments/minatar/floors.toml")) == Path("out/minatar-floors")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ def run(argv: list[str]) -> int:
         description="Run every trial of a sweep file. Interrupted or killed, the same command goes on where it was.",
     )
     parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
-    parser.add_argument("--out", metavar="DIR", help="where the trials go [out/ and the name of FILE's directory]")
+    parser.add_argument("--out", metavar="DIR", help="where the trials go [out/NAME, for NAME/sweep.toml]")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at a time [%(default)s]")
     parser.add_argument("--ray", metavar="WHERE", help="run the trials by Ray: local, or the address of a cluster")
     parser.add_argument("--retries", type=int, default=3, help="of a trial whose process dies [%(default)s]")
@@ -40,20 +40,26 @@ def run(argv: list[str]) -> int:
     path = Path(args.file)
     sweep = read_sweep(path)
     check_environments(sweep)
-    out = Path(args.out) if args.out else Path("out") / path.resolve().parent.name
+    out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:
         _describe(sweep, out, args.workers)
         return 0
     return _carry_out(sweep, out, args)
 
 
-def check_environments(sweep: Sweep) -> None:
-    """Make each environment once: what is missing shows now, and not in the middle of the night."""
-    from bdqn.envs import make_env
+def default_out(file: Path) -> Path:
+    """``out/NAME`` for NAME/sweep.toml; another file beside it has a directory of its own, out/NAME-FILE."""
+    name = file.resolve().parent.name
+    return Path("out") / (name if file.stem == "sweep" else f"{name}-{file.stem}")
 
-    for env in dict.fromkeys(trial.env for trial in sweep.trials):
-        with correctable():
-            make_env(env).close()
+
+def check_environments(sweep: Sweep) -> None:
+    """Make each environment once: what is missing or unsuitable shows now, and not in the middle of the night."""
+    from bdqn.envs import check_spaces, make_env
+
+    for name in dict.fromkeys(trial.env for trial in sweep.trials):
+        with correctable(), closing(make_env(name)) as env:
+            check_spaces(env)
 
 
 def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
@@ -63,7 +69,8 @@ def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
     from bdqn.sweep.engine import carry_out
     from bdqn.sweep.folder import SweepFolder
 
-    folder = SweepFolder(claim_directory(out))
+    with correctable():
+        folder = SweepFolder(claim_directory(out))
     with locked(out, new=False):
         with correctable():
             folder.prepare(sweep)

@@ -1,79 +1,74 @@
-"""A sweep's trials as a comparison: scores of every run, tables with intervals, learning curves with bands."""
+"""A sweep's trials as a comparison: every run with its scores and its learning curve.
+
+A comparison is read from a sweep's directory, or from two files small enough to be kept with an experiment: runs.csv
+(scores) and curves.csv (learning curves).
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
 from bdqn import generation
 from bdqn.report import stats
-from bdqn.report.figures import COLORS, learning_curve
-from bdqn.report.load import Array, Run, read_run, read_table
+from bdqn.report.figures import WINDOW, learning_curve
+from bdqn.report.load import Array, Run, number, read_run, read_table
 from bdqn.sweep.folder import SweepFolder
 
-WINDOW = 100  # episodes in a mean return, as in the paper
-POINTS = 200  # of a learning curve
-SCORES = ("final", "area", "evaluation")  # what a run is judged by; each is also a column
+POINTS = 200  # of the curve that an area is taken of
+KEPT = 100  # points of the curve that is kept and drawn
+SCORES = ("final", "area", "evaluation")  # what a run is judged by; each is a field, and a column of runs.csv
+RUN_COLUMNS = ("env", "group", "seed", "decisions", *SCORES)
+EVALUATION = ("step", "mean_reward")  # columns of evaluations.csv
+CURVE_COLUMNS = ("env", "group", "seed", "step", "return")
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One run of a comparison."""
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One run, scored over the decisions that all runs of its environment have taken; NaN is not known."""
 
-    group: str
     env: str
+    group: str
     seed: int
-    run: Run
     decisions: int  # that it has taken
-    planned: int
+    final: float  # mean return of the last episodes: how it behaved, exploration and all
+    area: float  # mean height of its learning curve
+    evaluation: float  # its latest greedy evaluation
+    step: Array  # of its learning curve
+    curve: Array  # mean return of the last episodes; NaN before the first has ended
 
-    def final(self, end: float) -> float:
-        """Mean return of the last episodes before ``end``: how it behaved, exploration and all."""
-        return float(learning_curve(self.run, np.array([end]), WINDOW)[0])
+    @property
+    def label(self) -> str:
+        return label_of(self.group, self.env, self.seed)
 
-    def area(self, end: float) -> float:
-        """Mean height of its learning curve."""
-        grid = np.linspace(0, end, POINTS)
-        return stats.area_under_curve(grid, learning_curve(self.run, grid, WINDOW), end)
 
-    def evaluation(self, end: float) -> float:
-        """Its latest greedy evaluation before ``end``; NaN if there was none."""
-        path = self.run.path / "evaluations.csv"
-        if not path.exists():
-            return np.nan
-        table = read_table(path)
-        before = table["step"] <= end
-        return float(table["mean_reward"][before][-1]) if before.any() else np.nan
+def label_of(group: str, env: str, seed: int | str) -> str:
+    """How a trial is spoken of."""
+    return f"{group} on {env}, seed {seed}"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All trials that can be compared, and a sentence about each that cannot."""
+    """All runs that can be compared, and a sentence about each that cannot, and about what else should be known."""
 
-    trials: tuple[Trial, ...]
+    results: tuple[Result, ...]
     remarks: tuple[str, ...]
 
     @property
     def envs(self) -> list[str]:
-        return list(dict.fromkeys(trial.env for trial in self.trials))
+        return list(dict.fromkeys(result.env for result in self.results))
 
     @property
     def groups(self) -> list[str]:
-        return list(dict.fromkeys(trial.group for trial in self.trials))
+        return list(dict.fromkeys(result.group for result in self.results))
 
-    def of(self, group: str, env: str) -> list[Trial]:
-        return [trial for trial in self.trials if (trial.group, trial.env) == (group, env)]
-
-    def end(self, env: str) -> int:
-        """The decision up to which every trial of an environment has come: runs are compared over the same span."""
-        return min(trial.decisions for trial in self.trials if trial.env == env)
+    def of(self, group: str, env: str) -> list[Result]:
+        return [result for result in self.results if (result.group, result.env) == (group, env)]
 
     def scores(self, group: str, kind: str) -> dict[str, dict[int, float]]:
         """Scores of a group by environment and seed.
@@ -82,11 +77,34 @@ class Comparison:
         """
         found = {}
         for env in self.envs:
-            end = self.end(env)
-            seeds = {trial.seed: getattr(trial, kind)(end) for trial in self.of(group, env)}
+            seeds = {result.seed: float(getattr(result, kind)) for result in self.of(group, env)}
             if len(seeds) > 1 and np.isfinite(list(seeds.values())).all():
                 found[env] = seeds
         return found
+
+    def unpaired(self, baseline: str) -> list[str]:
+        """A sentence about every environment where a group and the baseline have different seeds."""
+        found = []
+        for group, env in ((group, env) for group in self.groups if group != baseline for env in self.envs):
+            ours, theirs = ({result.seed for result in self.of(name, env)} for name in (group, baseline))
+            if ours and theirs and ours != theirs:
+                found.append(f"{group} and {baseline} have different seeds on {env}: they are not paired there.")
+        return found
+
+
+# --- from a sweep's directory -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A run directory, as far as it is compared."""
+
+    group: str
+    env: str
+    run: Run
+    decisions: int
+    planned: int
+    evaluations: Mapping[str, Array]
 
 
 def read_comparison(folder: Path) -> Comparison:
@@ -97,7 +115,7 @@ def read_comparison(folder: Path) -> Comparison:
         raise FileNotFoundError(f"{folder} {problem}: give the directory that bdqn sweep printed.")
     trials, remarks = [], []
     for row in rows:
-        label = f"{row['group']} on {row['env']}, seed {row['seed']}"
+        label = label_of(row["group"], row["env"], row["seed"])
         try:
             trial = _read_trial(folder / "trials" / row["trial"], row["group"])
         except (OSError, ValueError, KeyError) as error:
@@ -106,186 +124,132 @@ def read_comparison(folder: Path) -> Comparison:
         if not len(trial.run.step):
             remarks.append(f"{label} is missing: no episode has ended.")
             continue
-        if trial.decisions < trial.planned:
-            remarks.append(f"{label} has taken {trial.decisions:,} of {trial.planned:,} decisions.")
+        remarks += unfinished(label, trial.decisions, trial.planned)
         trials.append(trial)
-    for group, env in dict.fromkeys((trial.group, trial.env) for trial in trials):
-        if sum((trial.group, trial.env) == (group, env) for trial in trials) == 1:
-            remarks.append(f"{group} on {env} has a single seed: its curve is drawn, but it has no interval.")
-    for env in dict.fromkeys(trial.env for trial in trials):
-        ends = {trial.decisions for trial in trials if trial.env == env}
-        if len(ends) > 1:
-            remarks.append(f"{env}: runs are compared over their first {min(ends):,} decisions, all that each has.")
-    return Comparison(tuple(trials), tuple(remarks))
+    remarks += _other_settings(trials)
+    end = {env: min(t.decisions for t in trials if t.env == env) for env in dict.fromkeys(t.env for t in trials)}
+    return comparison_of([_result(trial, end[trial.env]) for trial in trials], remarks)
 
 
-def _read_trial(folder: Path, group: str) -> Trial:
+def unfinished(label: str, decisions: int, planned: int) -> list[str]:
+    """A sentence about a run that is not at its end."""
+    return [f"{label} has taken {decisions:,} of {planned:,} decisions."] if decisions < planned else []
+
+
+def _read_trial(folder: Path, group: str) -> _Trial:
     run = read_run(folder)
     decisions = generation.latest_step(folder / "checkpoints")
     if decisions is None:  # it is on its way to the first
         decisions = int(run.step[-1]) if len(run.step) else 0
-    return Trial(group, str(run.config["env"]), run.seed, run, decisions, int(run.config["steps"]))
+    path = folder / "evaluations.csv"
+    table = read_table(path) if path.exists() else dict.fromkeys(EVALUATION, np.zeros(0))
+    evaluations = {name: table[name] for name in EVALUATION}
+    return _Trial(group, str(run.config["env"]), run, decisions, int(run.config["steps"]), evaluations)
 
 
-# --- tables ---------------------------------------------------------------------------------------------------
+def _result(trial: _Trial, end: int) -> Result:
+    """A run's scores, from nothing that came after ``end``."""
+    run = trial.run
+    grid = np.linspace(0, end, POINTS)
+    curve = learning_curve(run, grid, WINDOW)
+    kept = np.linspace(0, end, KEPT + 1)[1:]
+    step, greedy = (trial.evaluations[name] for name in EVALUATION)
+    return Result(
+        trial.env,
+        trial.group,
+        run.seed,
+        trial.decisions,
+        final=float(curve[-1]),
+        area=stats.area_under_curve(grid, curve, end) if np.isfinite(curve[-1]) else np.nan,
+        evaluation=float(np.append(np.nan, greedy[step <= end])[-1]),
+        step=kept,
+        curve=learning_curve(run, kept, WINDOW),
+    )
 
 
-@dataclass(frozen=True)
-class Row:
-    """A group's score on one environment, or over all of them."""
-
-    env: str
-    group: str
-    score: str
-    seeds: int
-    estimate: float
-    low: float
-    high: float
-
-
-def score_rows(comparison: Comparison, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """Mean over seeds of each score, with a bootstrap interval."""
-    rows = []
-    for kind in SCORES:
-        for group in comparison.groups:
-            for env, seeds in comparison.scores(group, kind).items():
-                one = stats.by_environment({env: seeds})
-                low, high = stats.bootstrap(stats.mean, one, rng, level=level)
-                rows.append(Row(env, group, kind, len(seeds), float(stats.mean(one)), float(low), float(high)))
-    return rows
+def _other_settings(trials: Sequence[_Trial]) -> Iterator[str]:
+    """A sentence about every run that is not configured as the others of its group: the sweep file was changed."""
+    first: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for trial in trials:
+        ours = _flat({**trial.run.config, "seed": None, "steps": None})
+        theirs = first.setdefault((trial.group, trial.env), ours)
+        differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+        if differing:
+            label = label_of(trial.group, trial.env, trial.run.seed)
+            yield f"{label} was run with other settings than its group's first: {', '.join(differing)}."
 
 
-def ratio_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """Each group's score over the baseline's, paired by seed: per environment, and over all they share.
-
-    Where a mean is not positive there is no ratio, and no row.
-    """
-    rows = []
-    for kind in SCORES:
-        theirs = comparison.scores(baseline, kind)
-        for group in comparison.groups:
-            ours = comparison.scores(group, kind)
-            shared = [env for env in ours if env in theirs] if group != baseline else []
-            for name, envs in [*((env, [env]) for env in shared), *([("all", shared)] if len(shared) > 1 else [])]:
-                x, y = ({env: scores[env] for env in envs} for scores in (ours, theirs))
-                if all(np.mean(list(s[env].values())) > 0 for s in (x, y) for env in envs):
-                    try:
-                        estimate, (low, high), _ = stats.paired_ratio(x, y, rng, level=level)
-                    except ValueError:  # a resample whose mean is not positive
-                        continue
-                    seeds = min(len(s[env]) for s in (x, y) for env in envs)
-                    rows.append(Row(name, group, kind, seeds, float(estimate), float(low), float(high)))
-    return rows
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for key, entry in config.items() for name, value in _entries(key, entry)}
 
 
-def improvement_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """How probably a run of each group scores higher than one of the baseline's, over the environments they share."""
-    rows = []
-    for kind in SCORES:
-        theirs = comparison.scores(baseline, kind)
-        for group in comparison.groups:
-            ours = comparison.scores(group, kind)
-            shared = [env for env in ours if env in theirs]
-            if group == baseline or not shared:
-                continue
-            x, y = ({env: scores[env] for env in shared} for scores in (ours, theirs))
-            estimate, (low, high), _ = stats.bootstrap_pair(stats.probability_of_improvement, x, y, rng, level=level)
-            seeds = min(len(s[env]) for s in (x, y) for env in shared)
-            rows.append(
-                Row("all" if len(shared) > 1 else shared[0], group, kind, seeds, *map(float, (estimate, low, high)))
-            )
-    return rows
+def _entries(key: str, entry: Any) -> Iterable[tuple[str, Any]]:
+    return entry.items() if isinstance(entry, dict) else [(key, entry)]
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """A table of scores as CSV."""
-    with path.open("w", newline="") as file:
+def comparison_of(results: Sequence[Result], remarks: Sequence[str]) -> Comparison:
+    """Results with what should be known of them, wherever they come from."""
+    more = []
+    for group, env in dict.fromkeys((result.group, result.env) for result in results):
+        mine = [result for result in results if (result.group, result.env) == (group, env)]
+        if len(mine) == 1:
+            more.append(f"{group} on {env} has a single seed: its curve is drawn, but it has no interval.")
+        for kind in SCORES:
+            unknown = [result.label for result in mine if np.isnan(getattr(result, kind))]
+            if unknown and (kind != "evaluation" or len(unknown) < len(mine)):  # evaluations are optional
+                more.append(f"{'; '.join(unknown)}: no {kind} is known, so {group} has none on {env}.")
+    for env in dict.fromkeys(result.env for result in results):
+        ends = {result.decisions for result in results if result.env == env}
+        if len(ends) > 1:
+            more.append(f"{env}: runs are compared over their first {min(ends):,} decisions, all that each has.")
+    return Comparison(tuple(results), (*remarks, *more))
+
+
+# --- in files that are kept -----------------------------------------------------------------------------------
+
+
+def write_results(folder: Path, comparison: Comparison) -> None:
+    """Every run's scores as runs.csv, and every learning curve as curves.csv."""
+    results = comparison.results
+    _write(folder / "runs.csv", RUN_COLUMNS, ([_cell(getattr(r, name)) for name in RUN_COLUMNS] for r in results))
+    points = ((r, *point) for r in results for point in zip(r.step, r.curve, strict=True))
+    lines = ((r.env, r.group, r.seed, f"{step:g}", f"{value:.4g}") for r, step, value in points)
+    _write(folder / "curves.csv", CURVE_COLUMNS, lines)
+
+
+def read_results(folder: Path) -> Comparison:
+    """What ``write_results`` has written."""
+    points: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for key, cells in _read(folder / "curves.csv", CURVE_COLUMNS):
+        points.setdefault(key, []).append((number(cells["step"]), number(cells["return"])))
+    results = []
+    for key, cells in _read(folder / "runs.csv", RUN_COLUMNS):
+        if key not in points:
+            raise ValueError(f"{folder / 'curves.csv'} has no curve of {label_of(key[1], key[0], key[2])}.")
+        env, group, seed = key
+        scores = {kind: number(cells[kind]) for kind in SCORES}
+        step, curve = np.array(points[key]).T
+        results.append(Result(env, group, int(seed), int(cells["decisions"]), **scores, step=step, curve=curve))
+    return comparison_of(results, ())
+
+
+def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != tuple(columns):
+            raise ValueError(f"{path} has not the columns {', '.join(columns)}: write it again with bdqn compare.")
+        for row in reader:
+            yield tuple(row[name] for name in columns[:3]), row
+
+
+def _write(path: Path, columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Row.__dataclass_fields__)
-        for row in rows:
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()])
+        writer.writerow(columns)
+        writer.writerows(lines)
 
 
-# --- runs and curves, in files small enough to be kept with an experiment ----------------------------------------
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One run's learning curve."""
-
-    env: str
-    group: str
-    seed: int
-    step: Array
-    value: Array  # mean return of the last episodes; NaN before the first has ended
-
-
-def curves_of(comparison: Comparison, points: int = 100) -> list[Curve]:
-    """Every run's learning curve, over what all runs of its environment have."""
-    found = []
-    for trial in comparison.trials:
-        grid = np.linspace(0, comparison.end(trial.env), points + 1)[1:]
-        found.append(Curve(trial.env, trial.group, trial.seed, grid, learning_curve(trial.run, grid, WINDOW)))
-    return found
-
-
-def write_curves(path: Path, curves: Iterable[Curve]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("env", "group", "seed", "step", "return"))
-        for curve in curves:
-            for step, value in zip(curve.step, curve.value, strict=True):
-                writer.writerow((curve.env, curve.group, curve.seed, f"{step:g}", f"{value:.4g}"))
-
-
-def read_curves(path: Path) -> list[Curve]:
-    """What ``write_curves`` has written."""
-    points: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            key = row["env"], row["group"], int(row["seed"])
-            points.setdefault(key, []).append((float(row["step"]), float(row["return"])))
-    return [Curve(*key, *np.array(values).T) for key, values in points.items()]
-
-
-def write_runs(path: Path, comparison: Comparison) -> None:
-    """Every run's scores, one row each."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("env", "group", "seed", "decisions", *SCORES))
-        for trial in comparison.trials:
-            end = comparison.end(trial.env)
-            scores = (getattr(trial, kind)(end) for kind in SCORES)
-            cells = ("" if np.isnan(score) else f"{score:.6g}" for score in scores)
-            writer.writerow((trial.env, trial.group, trial.seed, trial.decisions, *cells))
-
-
-# --- figures --------------------------------------------------------------------------------------------------
-
-
-def curves_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
-    """Mean learning curve of each group, with a band of 95 % over seeds; a panel per environment."""
-    envs, groups = (list(dict.fromkeys(getattr(curve, name) for curve in curves)) for name in ("env", "group"))
-    figure = Figure(figsize=(5 * len(envs), 3.6), layout="constrained")
-    for axes, env in zip(np.atleast_1d(figure.subplots(1, len(envs))), envs, strict=True):
-        for i, group in enumerate(groups):
-            mine = [curve for curve in curves if (curve.env, curve.group) == (env, group)]
-            if mine:
-                label = f"{group} ({len(mine)} seeds)"
-                _draw_band(axes, mine[0].step, np.array([c.value for c in mine]), COLORS[i % len(COLORS)], label, rng)
-        axes.set_title(env)
-        axes.set_xlabel("decisions")
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        axes.set_ylabel(f"return, mean of {WINDOW} episodes")
-        axes.legend(frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def _draw_band(axes: Axes, step: Array, values: Array, color: str, label: str, rng: np.random.Generator) -> None:
-    known = np.isfinite(values).all(0)
-    step, values = step[known], values[:, known]
-    rows = rng.integers(len(values), size=(1_000, len(values)))
-    low, high = np.percentile(values[rows].mean(1), [2.5, 97.5], axis=0)
-    axes.plot(step, values.mean(0), color=color, label=label)
-    axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)
+def _cell(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return "" if np.isnan(value) else f"{value:.6g}"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, PercentFormatter
 
+from bdqn.report import stats
 from bdqn.report.load import Array, Run
+
+if TYPE_CHECKING:
+    from bdqn.report.compare import Result
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+WINDOW = 100  # episodes in a mean return, as in the paper
 
 
 def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
@@ -33,9 +40,18 @@ def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: i
         axes.plot(grid, curves.T, color=color, alpha=0.3, linewidth=0.8)
         known = np.isfinite(curves).any(0)
         axes.plot(grid[known], np.nanmean(curves[:, known], axis=0), color=color, linewidth=2, label=name)
-    axes.set_xlabel("decisions")
+    _label_curves(axes, window)
+
+
+def _label_curves(axes: Axes, window: int) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 100k, not 100000
-    axes.set_ylabel(f"return, mean of {window} episodes")
+    label(axes, "decisions", f"return, mean of {window} episodes")
+
+
+def label(axes: Axes, xlabel: str, ylabel: str) -> None:
+    """What every panel has."""
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -45,10 +61,66 @@ def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Seque
     for color, name, centre, spread in zip(COLORS, actions, mean.T, std.T, strict=False):
         axes.fill_between(x, centre - 2 * spread, centre + 2 * spread, color=color, alpha=0.2, linewidth=0)
         axes.plot(x, centre, color=color, label=name)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel("Q: mean ± 2 std")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    label(axes, xlabel, "Q: mean ± 2 std")
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------
+
+
+def curves_figure(results: Sequence[Result], rng: np.random.Generator, level: float = 0.95) -> Figure:
+    """Mean learning curve of each group, with a band over seeds; a panel per environment."""
+    envs, groups = (list(dict.fromkeys(getattr(result, name) for result in results)) for name in ("env", "group"))
+    figure = Figure(layout="constrained")
+    for axes, env in _panels(figure, envs):
+        for i, group in enumerate(groups):
+            mine = [result for result in results if (result.env, result.group) == (env, group)]
+            if mine:
+                curves = np.array([result.curve for result in mine])
+                known = np.isfinite(curves).all(0)
+                step, curves = mine[0].step[known], curves[:, known]
+                rows = rng.integers(len(curves), size=(1_000, len(curves)))
+                band = np.quantile(curves[rows].mean(1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+                _draw_band(axes, step, curves.mean(0), band, i, f"{group} ({len(mine)} seeds)")
+        _label_curves(axes, WINDOW)
+    return figure
+
+
+def profiles_figure(
+    scores: Mapping[str, Mapping[str, stats.SeedScores]], baseline: str, rng: np.random.Generator, level: float = 0.95
+) -> Figure:
+    """Fraction of each group's runs above every score, in units of the baseline's mean; a panel per kind of score."""
+    figure = Figure(layout="constrained")
+    for axes, kind in _panels(figure, list(scores)):
+        values = [value for mine in scores[kind].values() for seeds in mine.values() for value in seeds.values()]
+        grid = np.linspace(min(0.0, *values), 1.05 * max(values), 200)
+        profile = partial(stats.performance_profile, thresholds=grid)
+        for i, (group, mine) in enumerate(scores[kind].items()):
+            arrays = stats.by_environment(mine)
+            _draw_band(axes, grid, profile(arrays), stats.bootstrap(profile, arrays, rng, level=level), i, group)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        label(axes, f"score, in units of {baseline}'s mean", "runs above it")
+    return figure
+
+
+def _panels(figure: Figure, titles: Sequence[str]) -> Iterator[tuple[Axes, str]]:
+    """A panel per title, three in a row."""
+    columns = min(3, len(titles))
+    rows = -(-len(titles) // columns)
+    figure.set_size_inches(5 * columns, 3.6 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[len(titles) :]:
+        axes.set_visible(False)
+    for axes, title in zip(panels, titles, strict=False):
+        axes.set_title(title)
+        yield axes, title
+
+
+def _draw_band(
+    axes: Axes, x: Array, y: stats.Value, band: Sequence[stats.Value] | Array, color: int, name: str
+) -> None:
+    shade = COLORS[color % len(COLORS)]
+    axes.plot(x, y, color=shade, label=name.replace("$", r"\$"))  # a name, not a formula
+    axes.fill_between(x, *band, color=shade, alpha=0.2, linewidth=0)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -39,7 +39,7 @@ def read_table(path: Path) -> dict[str, Array]:
         rows = list(csv.reader(file))
     if not rows:
         raise ValueError(f"{path} is empty: was its run stopped before it began?")
-    columns = np.array([[_number(cell) for cell in row] for row in rows[1:]]).reshape(-1, len(rows[0])).T
+    columns = np.array([[number(cell) for cell in row] for row in rows[1:]]).reshape(-1, len(rows[0])).T
     return dict(zip(rows[0], columns, strict=True))
 
 
@@ -53,5 +53,6 @@ def read_run(path: str | Path) -> Run:
     return Run(folder, config, episodes["step"], episodes["return"], episodes["length"])
 
 
-def _number(cell: str) -> float:
+def number(cell: str) -> float:
+    """A cell of a table; an empty one is NaN."""
     return float(cell) if cell else np.nan

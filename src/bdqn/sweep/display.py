@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bdqn.sweep.engine import Work
 
 LIVE, LINES = 1.0, 30.0  # seconds between looks
+COUNTS = ("done", "running", "waiting", "failed")  # fields of a row
 
 
 @dataclass(frozen=True)
@@ -113,20 +114,31 @@ def _update(live: Live, status: Status) -> None:
 
 def _table(status: Status) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
     share = 100 * status.decisions / status.total
     table = Table(title=f"{share:.1f} % of {status.total:,} decisions, {status.time_left} left")
-    for name in ("group", "environment", "waiting", "running", "done", "failed", "decisions/s"):
+    for name in ("group", "environment", *COUNTS, "decisions/s"):
         table.add_column(name, justify="left" if name in ("group", "environment") else "right")
     for row in status.rows:
-        counts = (row.waiting, row.running, row.done, row.failed)
-        table.add_row(row.group, row.env, *map(str, counts), f"{row.per_second:,.0f}" if row.running else "")
+        counts = (str(getattr(row, name)) for name in COUNTS)
+        names = (Text(row.group), Text(row.env))  # text, not markup: brackets are part of a name
+        table.add_row(*names, *counts, f"{row.per_second:,.0f}" if row.running else "")
     return table
 
 
 def _print(status: Status) -> None:
-    counts = {name: sum(getattr(row, name) for row in status.rows) for name in ("done", "running", "waiting", "failed")}
-    text = ", ".join(f"{count} {name}" for name, count in counts.items())
+    """A line for the sweep, and one for every group that is being run."""
+    total = [sum(getattr(row, name) for row in status.rows) for name in COUNTS]
     share = 100 * status.decisions / status.total
     with unheard_is_fine(sys.stdout):
-        print(f"{share:5.1f} %  {text}, {status.per_second:,.0f} decisions/s, {status.time_left} left", flush=True)
+        print(f"{share:5.1f} %  {_line(total, status.per_second)}, {status.time_left} left", flush=True)
+        for row in status.rows:
+            if row.running:
+                counts = [getattr(row, name) for name in COUNTS]
+                print(f"         {row.group} on {row.env}: {_line(counts, row.per_second)}", flush=True)
+
+
+def _line(counts: Sequence[int], per_second: float) -> str:
+    text = ", ".join(f"{count} {name}" for name, count in zip(COUNTS, counts, strict=True))
+    return f"{text}, {per_second:,.0f} decisions/s"

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,14 +39,19 @@ class SweepFolder:
         self.folder = folder
 
     def prepare(self, sweep: Sweep) -> None:
-        """Note which trials there are; those of an earlier, smaller sweep stay."""
+        """Note which trials there are; those of an earlier, smaller sweep stay.
+
+        A trial that has since been given other settings, or another group, gives way: its directory stays, but it is no
+        longer part of the sweep.
+        """
         there = {path.name for path in self.folder.iterdir()} - {"lock"}
         if there and "trials.csv" not in there:
             raise SettingError(f"{self.folder} is not empty, and holds no sweep: choose another directory.")
         for name in ("trials", "logs"):
             durable.make_directory(self.folder / name)
-        rows = {row["trial"]: row for row in self.rows()}
-        rows |= {trial.name: _row(trial) for trial in sweep.trials}
+        names = {trial.name for trial in sweep.trials}
+        rows = {_place(row): row for row in self.rows() if row["trial"] not in names}
+        rows |= {_place(row): row for row in map(_row, sweep.trials)}
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -57,8 +63,11 @@ class SweepFolder:
         path = self.folder / "trials.csv"
         if not path.exists():
             return []
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise SettingError(f"{path} is not a sweep's list of trials: choose another directory.")
+            return list(reader)
 
     def run(self, trial: Trial) -> Path:
         return self.folder / "trials" / trial.name
@@ -93,6 +102,10 @@ class SweepFolder:
 
 def _row(trial: Trial) -> dict[str, str]:
     return {"trial": trial.name, "group": trial.group, "agent": trial.agent, "env": trial.env, "seed": str(trial.seed)}
+
+
+def _place(row: Mapping[str, str]) -> tuple[str, ...]:
+    return row["group"], row["env"], row["seed"]
 
 
 def _last_line(path: Path) -> str:

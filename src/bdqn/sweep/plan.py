@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -43,6 +43,8 @@ KEYS = {
     "training": dict,
     "schedule": dict,
 }
+LONGEST_NAME = 80
+MOST_SEEDS = 10_000  # a single agent's; more is a slip of the keyboard
 REQUIRED = ("steps", "seeds", "environments", "agents")
 
 
@@ -98,7 +100,7 @@ class Sweep:
 def read_sweep(path: Path) -> Sweep:
     """Read and check a sweep file; whatever is wrong with it is a SettingError with the file and the key."""
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -106,16 +108,25 @@ def read_sweep(path: Path) -> Sweep:
     try:
         _check_keys(content)
         trials = tuple(_trials(content))
+        _check_different(trials)
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from error
-    seen: dict[str, Trial] = {}
+    return Sweep(content["steps"], trials)
+
+
+def _check_different(trials: Sequence[Trial]) -> None:
+    """Refuse a trial that would do the same as another, or be known by the same name."""
+    runs: dict[Any, Trial] = {}
+    names: dict[Any, Trial] = {}
     for trial in trials:
-        other = seen.setdefault(trial.name, trial)
+        place = (trial.env, trial.seed)
+        other = runs.setdefault((*place, trial.agent, *sorted(trial.values.items())), trial)
         if other is not trial:
             raise SettingError(
-                f"{path}: two trials are the same: {other.group} and {trial.group} on {trial.env}, seed {trial.seed}."
+                f"two trials are the same: {other.group} and {trial.group} on {trial.env}, seed {trial.seed}."
             )
-    return Sweep(content["steps"], trials)
+        if names.setdefault((*place, trial.group), trial) is not trial:
+            raise SettingError(f"two groups are called {trial.group}: give one of them another name.")
 
 
 def _check_keys(content: Mapping[str, Any]) -> None:
@@ -141,9 +152,13 @@ def _trials(content: Mapping[str, Any]) -> Iterator[Trial]:
     schedule = _part("schedule", content.get("schedule", {}), settings_of(Schedule))
     build(Schedule, schedule)
     for env, (name, own) in product(content["environments"], content["agents"].items()):
+        if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise SettingError(f"agents.{name!r:.80} must be a name of 1 to {LONGEST_NAME} printable characters.")
         if not isinstance(own, dict):
             raise SettingError(f"agents.{name} must be a table, not {own!r:.80}.")
         agent = own.get("agent", name)
+        if not isinstance(agent, str):
+            raise SettingError(f"agents.{name}: agent must be the name of one agent, not {agent!r:.80}.")
         axes = {**content.get("training", {}), **{key: value for key, value in own.items() if key != "agent"}}
         for suffix, settings in _grid(axes):
             try:
@@ -185,9 +200,11 @@ def _grid(axes: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _seeds(given: int | list[Any]) -> list[int]:
-    seeds = list(range(given)) if isinstance(given, int) else given
+    seeds = list(range(min(given, MOST_SEEDS + 1))) if isinstance(given, int) else given
     if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
         raise SettingError(f"seeds must be a number of seeds, or a list of integers from 0 on, not {given!r:.80}.")
+    if len(seeds) > MOST_SEEDS:
+        raise SettingError(f"seeds must be at most {MOST_SEEDS:,}.")
     return seeds
 
 

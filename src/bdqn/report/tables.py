@@ -1,0 +1,169 @@
+"""Tables of a comparison: what each group scored, how it stands to a baseline, and both over all environments."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from bdqn.report import stats
+from bdqn.report.compare import SCORES, Comparison
+from bdqn.report.stats import SeedScores
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of a group, on one environment or over several, with its interval over seeds."""
+
+    env: str
+    group: str
+    baseline: str  # empty where there is none
+    score: str
+    statistic: str
+    seeds: int  # per environment; the fewest that a figure rests on
+    estimate: float
+    low: float
+    high: float
+
+
+PER_ENVIRONMENT: Mapping[str, stats.Statistic] = {"mean": stats.mean, "IQM": stats.iqm}
+OVER_ALL: Mapping[str, stats.Statistic] = {**PER_ENVIRONMENT, "median": stats.median, "gap": stats.optimality_gap}
+
+
+def all_rows(
+    comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95
+) -> dict[str, list[Row]]:
+    """All tables by their titles; those that would be empty are left out."""
+    tables = {
+        "Scores": score_rows(comparison, rng, level),
+        f"Against {baseline}, paired by seed": pair_rows(comparison, baseline, rng, level),
+        f"Over all environments, in units of {baseline}'s mean": aggregate_rows(comparison, baseline, rng, level),
+    }
+    return {f"{title}; intervals of {100 * level:g} %": rows for title, rows in tables.items() if rows}
+
+
+def score_rows(comparison: Comparison, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
+    """Each group's scores, by environment."""
+    rows: list[Row] = []
+    for env, kind, group in product(comparison.envs, SCORES, comparison.groups):
+        scores = comparison.scores(group, kind)
+        if env in scores:
+            rows += _statistics(PER_ENVIRONMENT, {env: scores[env]}, (env, group, "", kind), rng, level)
+    return rows
+
+
+def pair_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
+    """Each group beside the baseline, paired by seed: per environment, and over all that they share.
+
+    Where a mean is not positive there is no ratio. Differences are not averaged: environments have their own scales.
+    """
+    rows: list[Row] = []
+    for kind in SCORES:
+        theirs = comparison.scores(baseline, kind)
+        for group in comparison.groups:
+            ours = comparison.scores(group, kind)
+            shared = [env for env in ours if env in theirs] if group != baseline else []
+            for envs in [*([env] for env in shared), *([shared] if len(shared) > 1 else [])]:
+                x, y = ({env: scores[env] for env in envs} for scores in (ours, theirs))
+                place = (_place(envs, comparison), group, baseline, kind)
+                for name, statistic in _pair_statistics(x, y, single=len(envs) == 1):
+                    try:
+                        estimate, (low, high), _ = stats.bootstrap_pair(statistic, x, y, rng, level=level)
+                    except ValueError:  # a ratio, of a resample whose mean is not positive
+                        continue
+                    rows.append(Row(*place, name, _fewest(x, y), float(estimate), float(low), float(high)))
+    return rows
+
+
+def _pair_statistics(x: SeedScores, y: SeedScores, *, single: bool) -> Iterator[tuple[str, stats.PairStatistic]]:
+    if all(mean > 0 for scores in (x, y) for mean in _means(scores).values()):
+        yield "ratio", stats.ratio
+    if single:
+        yield "difference", stats.difference
+    yield "P(higher)", stats.probability_of_improvement
+
+
+def aggregate_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
+    """Each group over all environments, where scores are counted in the baseline's mean so that they can be averaged.
+
+    The gap is what runs lack to the baseline's mean; a run that exceeds it makes up for nothing.
+    """
+    rows: list[Row] = []
+    for kind in SCORES:
+        scores = relative_scores(comparison, baseline, kind)
+        for group, mine in scores.items():
+            if len(mine) > 1:
+                rows += _statistics(OVER_ALL, mine, (_place(mine, comparison), group, baseline, kind), rng, level)
+    return rows
+
+
+def relative_scores(comparison: Comparison, baseline: str, kind: str) -> dict[str, SeedScores]:
+    """Scores over the baseline's mean by group, in the environments that all groups have, and where it is positive.
+
+    Empty if there is no such environment.
+    """
+    scores = {group: comparison.scores(group, kind) for group in comparison.groups}
+    means = {env: mean for env, mean in _means(comparison.scores(baseline, kind)).items() if mean > 0}
+    shared = [env for env in means if all(env in mine for mine in scores.values())]
+    if not shared:
+        return {}
+    return {
+        group: {env: {seed: value / means[env] for seed, value in mine[env].items()} for env in shared}
+        for group, mine in scores.items()
+    }
+
+
+def _statistics(
+    statistics: Mapping[str, stats.Statistic],
+    scores: SeedScores,
+    place: tuple[str, str, str, str],
+    rng: np.random.Generator,
+    level: float,
+) -> Iterator[Row]:
+    arrays = stats.by_environment(scores)
+    for name, statistic in statistics.items():
+        low, high = stats.bootstrap(statistic, arrays, rng, level=level)
+        yield Row(*place, name, _fewest(scores), float(statistic(arrays)), float(low), float(high))
+
+
+def _means(scores: SeedScores) -> dict[str, float]:
+    return {env: float(np.mean(list(seeds.values()))) for env, seeds in scores.items()}
+
+
+def _fewest(*scores: SeedScores) -> int:
+    return min(len(seeds) for one in scores for seeds in one.values())
+
+
+def _place(envs: Iterable[str], comparison: Comparison) -> str:
+    envs = list(envs)
+    return "all" if len(envs) > 1 and set(envs) == set(comparison.envs) else " + ".join(envs)
+
+
+# --- in files and for readers ------------------------------------------------------------------------------------
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Rows as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(field.name for field in fields(Row))
+        for row in rows:
+            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()])
+
+
+def layout(rows: Sequence[Row], clean: Callable[[object], str] = str) -> list[list[str]]:
+    """Cells for a reader, headings first: a line per group, environment and score, a column per statistic."""
+    statistics = list(dict.fromkeys(row.statistic for row in rows))
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        key = (row.env, row.group, row.score, str(row.seeds))
+        digits = 3 if row.statistic == "ratio" else 2
+        figure, low, high = (f"{value:,.{digits}f}" for value in (row.estimate, row.low, row.high))
+        lines.setdefault(key, {})[row.statistic] = f"{figure} ({low} to {high})"
+    cells = [["environment", "group", "score", "seeds", *statistics]]
+    cells += [[*key, *(found.get(name, "-") for name in statistics)] for key, found in lines.items()]
+    return [[clean(cell) for cell in line] for line in cells]
