@@ -1,4 +1,4 @@
-"""Why Thompson sampling on the last layer is shallow, and what prior features and sampled backups change, in one figure.
+"""Why Thompson sampling on the last layer is shallow, and what prior features and sampled backups change: a figure.
 
 Left: a chain whose end was never visited. Right: how unsure two agents are of DeepSea's states after the same random
 decisions.
