@@ -17,7 +17,8 @@ import gymnasium as gym
 import torch
 
 from bdqn import durable, generation, tree
-from bdqn.configure import Configuration, configure, recipe_named
+from bdqn.agents.bdqn import PosteriorSettings
+from bdqn.configure import Configuration, configure
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.provenance import versions
 from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
@@ -343,8 +344,8 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     if manifest.about["own_network"]:
         return
     layers, features = configuration.training.mlp_layers, configuration.training.features
-    refits = recipe_named(configuration.agent).choices(configuration.agent_settings).refit is not None
-    if layers > len(state["online"]) or (refits and state["posterior"]["factor"].size < features**2):
+    has_posterior = isinstance(configuration.agent_settings, PosteriorSettings)
+    if layers > len(state["online"]) or (has_posterior and state["posterior"]["factor"].size < features**2):
         raise ValueError(f"it declares {layers:,} layers of {features:,} features, but does not hold as much.")
 
 
