@@ -12,7 +12,8 @@ import torch
 from gymnasium import spaces
 
 import bdqn
-from bdqn.settings import SettingError
+from bdqn.agents import AGENTS
+from bdqn.settings import SettingError, settings_of
 from probes import MatchingAction, ObservedReward
 
 QUICK: dict[str, Any] = {"learning_starts": 100, "buffer_size": 2000, "features": 16, "target_update_interval": 100}
@@ -169,9 +170,10 @@ def test_loading_asks_for_what_a_file_cannot_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env", ["FrozenLake-v1", "Acrobot-v1", MatchingAction, ObservedReward()])
-@pytest.mark.parametrize("agent", ["random", "dqn", "ddqn", "bdqn"])
+@pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_runs_on_discrete_flat_and_user_written_environments(agent: str, env: Any) -> None:
-    learner = bdqn.make(agent, env, **(QUICK_POSTERIOR if agent == "bdqn" else QUICK)).learn(260)
+    has_refits = "posterior_batch_size" in settings_of(AGENTS[agent].settings)
+    learner = bdqn.make(agent, env, **(QUICK_POSTERIOR if has_refits else QUICK)).learn(260)
     assert learner.num_timesteps == 260
     obs, _ = learner.make_env().reset(seed=0)
     assert learner.predict(obs)[0] in range(learner.agent.num_actions)

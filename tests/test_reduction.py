@@ -1,4 +1,7 @@
-"""The paper's claim, executed: Bayesian DQN is Double DQN with another last layer, and nothing else."""
+"""The paper's claim, executed: Bayesian DQN is Double DQN with another last layer, and nothing else.
+
+The same claim for the agents that it is compared with: where what they add does nothing, they are Double DQN.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import torch
 from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
 from bdqn.networks import ObservationSpec
+from bdqn.posterior import Moments
 from bdqn.replay import Batch
 from bdqn.settings import Training
 
@@ -39,6 +43,15 @@ def random_batch(spec: ObservationSpec, size: int = 16) -> Batch:
     )
 
 
+def move_target(agent: QAgent, but: str = "nothing") -> None:
+    """Move the target away from the online network, else select and evaluate could be swapped unnoticed."""
+    with torch.no_grad():
+        for name, parameter in agent.target.named_parameters():
+            if not name.startswith(but):
+                parameter.mul_(1.1)
+    agent._in_sync = False
+
+
 def loss_and_gradients(agent: QAgent, batch: Batch) -> tuple[float, dict[str, torch.Tensor]]:
     """The loss, and its gradient in everything below the last layer."""
     loss = agent.loss(batch)
@@ -54,13 +67,8 @@ def test_a_point_mass_posterior_is_double_dqn(spec: ObservationSpec, loss_head: 
     training = Training(buffer_size=100, loss=loss)
     ddqn = build("ddqn", spec, training)
     bayesian = build("bdqn", spec, training, loss_head=loss_head)
-    # Move the target away from the online network, else select and evaluate could be swapped unnoticed.
     for agent in (ddqn, bayesian):
-        with torch.no_grad():
-            for name, parameter in agent.target.named_parameters():
-                if not name.startswith("head.last"):
-                    parameter.mul_(1.1)
-        agent._in_sync = False
+        move_target(agent, but="head.last")
     last = ddqn.online.head.last
     point = torch.cat([last.weight, last.bias[:, None]], dim=1).detach()
     for network in (bayesian.online, bayesian.target):
@@ -76,6 +84,66 @@ def test_a_point_mass_posterior_is_double_dqn(spec: ObservationSpec, loss_head: 
     for name, gradient in ddqn_gradients.items():
         assert gradient.abs().max() > 0, name
         assert torch.equal(bayesian_gradients[name], gradient), name
+
+
+# What each agent adds, and the value at which that does nothing.
+WITHOUT = {
+    "boltzmann": {},
+    "dropout": {"dropout_rate": 0.0},
+    "noisy": {"sigma0": 0.0},
+    "bootstrapped": {"members": 1, "mask_probability": 1.0, "prior_scale": 0.0},
+    "ls-dqn": {},
+}
+
+
+def by_layer(agent: QAgent) -> dict[str, torch.Tensor]:
+    """Gradients under the names that Double DQN's layers have; of sigma nothing, for Double DQN has none."""
+    gradients = {name: p.grad for name, p in agent.online.named_parameters() if "sigma" not in name}
+    layers = sum(name.startswith("head.weights.") for name in gradients)
+    for i in range(layers):  # members' layers are stacked
+        layer = "last" if i == layers - 1 else f"dense.{i}"
+        gradients[f"head.{layer}.weight"] = gradients.pop(f"head.weights.{i}")[0]
+        gradients[f"head.{layer}.bias"] = gradients.pop(f"head.biases.{i}")[0]
+    return gradients
+
+
+@pytest.mark.parametrize("spec", [VECTOR, ATARI], ids=["vector", "atari"])
+@pytest.mark.parametrize("loss", ["huber", "squared"])
+@pytest.mark.parametrize("agent", WITHOUT)
+def test_without_what_it_adds_an_agent_is_double_dqn(agent: str, loss: str, spec: ObservationSpec) -> None:
+    training = Training(buffer_size=100, loss=loss)
+    batch = random_batch(spec, 8)
+    ddqn, other = build("ddqn", spec, training), build(agent, spec, training, **WITHOUT[agent])
+    losses = []
+    for each in (ddqn, other):
+        move_target(each)
+        losses.append(each.loss(batch))
+        losses[-1].backward()
+    assert losses[0].item() == losses[1].item()
+    expected, gradients = by_layer(ddqn), by_layer(other)
+    assert gradients.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert gradient.abs().max() > 0, name
+        assert torch.equal(gradients[name], gradient), name
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings"),
+    [("boltzmann", {"initial_temperature": 0.0, "final_temperature": 0.0}), ("ucb", {"ucb_scale": 0.0})],
+)
+def test_without_exploration_an_agent_acts_greedily(agent: str, settings: dict[str, float]) -> None:
+    quiet, loud = (build(agent, VECTOR, Training(buffer_size=100, learning_starts=1), **own) for own in (settings, {}))
+    obs = random_batch(VECTOR, 400).obs
+    rng = np.random.default_rng(1)
+    for each in (quiet, loud):
+        each.steps = 1
+        if agent == "ucb":  # the third action is the least known
+            moments = Moments.zero(each.online.head.dim, (3,))
+            x = each.online.head.regressors(each.features(obs))
+            moments.add_by_action(x, rng.choice(3, 400, p=[0.6, 0.39, 0.01]), rng.normal(size=400))
+            each.online.head.update(moments)
+    for each, is_greedy in ((quiet, True), (loud, False)):
+        assert (each.act(obs) == each.view(obs).mean.argmax(1)).all() == is_greedy
 
 
 def test_a_draw_changes_the_loss_only_through_the_indices_that_the_settings_name() -> None:

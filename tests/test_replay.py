@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -29,52 +29,93 @@ class NaiveEnv:
     stack: int
     frames: int = 0  # written to the ring so far
     window: deque[tuple[int, int]] = field(default_factory=deque)  # (frame's value, when it was written)
-    transitions: list[tuple[int, Key]] = field(default_factory=list)  # (oldest frame needed, the transition)
+    episodes: list[list[Transition]] = field(default_factory=list)
 
     def _frame(self) -> tuple[int, int]:
         self.frames += 1
         return 1000 * self.number + self.frames, self.frames - 1
 
     def reset(self) -> None:
+        self.episodes.append([])
         self.window = deque([self._frame()] * max(self.stack, 1), maxlen=max(self.stack, 1))
 
     def observation(self) -> list[int] | int:
         values = [value for value, _ in self.window]
         return values if self.stack else values[0]
 
-    def step(self, action: int, reward: float, event: str) -> tuple[Any, Any]:
+    def step(self, action: int, reward: float, event: str, mask: list[bool]) -> tuple[Any, Any]:
         before, oldest = self.observation(), self.window[0][1]
         self.window.append(self._frame())
         after = self.observation()
-        self.transitions.append((oldest, key(before, action, reward, after, event in TERMINAL)))
+        self.episodes[-1].append(Transition(oldest, before, action, reward, after, event in TERMINAL, mask))
         if event in ENDS:
             self.reset()
         return after, self.observation()
 
-    def intact(self, slots: int) -> list[Key]:
+    def intact(self, slots: int, n_steps: int) -> list[Key]:
         """The ring keeps the last ``slots`` frames; a transition needs every frame of its stack."""
-        return [transition for oldest, transition in self.transitions if oldest >= self.frames - slots]
+        return [
+            n_step_key(episode[i : i + n_steps])
+            for episode in self.episodes
+            for i, transition in enumerate(episode)
+            if transition.oldest >= self.frames - slots
+        ]
 
 
-def key(obs: Any, action: Any, reward: Any, next_obs: Any, terminal: Any) -> Key:
-    return np.ravel(obs).tolist(), int(action), float(reward), np.ravel(next_obs).tolist(), bool(terminal)
+class Transition(NamedTuple):
+    oldest: int  # frame that its stack needs
+    obs: Any
+    action: int
+    reward: float
+    next_obs: Any
+    terminal: bool
+    mask: list[bool]
+
+
+def n_step_key(ahead: list[Transition]) -> Key:
+    """One by one, until nothing of value follows or there is no more of the episode."""
+    rewards = []
+    for transition in ahead:
+        rewards.append(transition.reward)
+        if transition.terminal:
+            break
+    first = ahead[0]
+    return key(first.obs, first.action, rewards, transition.next_obs, transition.terminal, first.mask)
+
+
+def key(obs: Any, action: Any, rewards: Any, next_obs: Any, terminal: Any, mask: Any) -> Key:
+    sums = np.ravel(rewards).tolist()
+    return np.ravel(obs).tolist(), int(action), sums, np.ravel(next_obs).tolist(), bool(terminal), list(mask)
 
 
 def keys(batch: Batch) -> list[Key]:
     """As ``key``; a frame is two numbers, the second the first's negative."""
     assert_array_equal(batch.obs[..., 0], -batch.obs[..., 1])
     assert_array_equal(batch.next_obs[..., 0], -batch.next_obs[..., 1])
-    columns = batch.obs[..., 0], batch.action, batch.reward, batch.next_obs[..., 0], batch.terminal
+    rewards: Any = batch.reward
+    if batch.steps is not None:
+        assert not any(row[steps:].any() for row, steps in zip(batch.reward, batch.steps, strict=True))
+        rewards = [row[:steps] for row, steps in zip(batch.reward, batch.steps, strict=True)]
+    masks = [()] * len(batch.action) if batch.mask is None else batch.mask.tolist()
+    columns = batch.obs[..., 0], batch.action, rewards, batch.next_obs[..., 0], batch.terminal, masks
     return [key(*row) for row in zip(*columns, strict=True)]
 
 
 class World:
     """A replay memory and naive environments that live through the same history."""
 
-    def __init__(self, num_envs: int, stack: int, slots: int) -> None:
-        self.slots = slots
+    def __init__(self, num_envs: int, stack: int, slots: int, n_steps: int = 1, members: int = 0) -> None:
+        self.slots, self.n_steps, self.members = slots, n_steps, members
         self.envs = [NaiveEnv(number, stack) for number in range(num_envs)]
-        self.replay = Replay(slots * num_envs, (stack, 2) if stack else (2,), np.int32, num_envs, stack)
+        self.replay = Replay(
+            slots * num_envs,
+            (stack, 2) if stack else (2,),
+            np.int32,
+            num_envs,
+            stack,
+            n_steps=n_steps,
+            members=members,
+        )
         self.steps = 0
         self.restart()
 
@@ -93,7 +134,8 @@ class World:
         self.steps += 1
         actions = [(self.steps + env.number) % 7 for env in self.envs]
         rewards = [self.steps + env.number / 4 for env in self.envs]
-        pairs = zip(self.envs, actions, rewards, events, strict=True)
+        masks = [[bool((self.steps + env.number) >> k & 1) for k in range(self.members)] for env in self.envs]
+        pairs = zip(self.envs, actions, rewards, events, masks, strict=True)
         next_obs, obs = zip(*(env.step(*rest) for env, *rest in pairs), strict=True)
         self.replay.add(
             np.array(actions),
@@ -102,10 +144,11 @@ class World:
             np.array([event in TERMINAL for event in events]),
             np.array([event in ENDS for event in events]),
             self._array(obs),
+            np.array(masks) if self.members else None,
         )
 
     def expected(self) -> list[Key]:
-        return [transition for env in self.envs for transition in env.intact(self.slots)]
+        return [transition for env in self.envs for transition in env.intact(self.slots, self.n_steps)]
 
     def _array(self, observations: Any) -> np.ndarray:
         return np.stack([observations, -np.array(observations)], axis=-1).astype(np.int32)
@@ -123,11 +166,18 @@ histories = st.lists(st.one_of(*[st.tuples(usual, usual, usual)] * 15, st.just((
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
-@given(num_envs=st.integers(1, 3), stack=st.sampled_from([0, 4]), spare=st.integers(0, 12), history=histories)
+@given(
+    num_envs=st.integers(1, 3),
+    stack=st.sampled_from([0, 4]),
+    spare=st.integers(0, 12),
+    n_steps=st.sampled_from([1, 2, 3, 5, 30]),  # the last is more than a ring holds
+    members=st.sampled_from([0, 3]),
+    history=histories,
+)
 def test_exactly_the_intact_transitions_can_be_sampled_and_equal_the_naive_ones(
-    num_envs: int, stack: int, spare: int, history: list[tuple[str, ...]]
+    num_envs: int, stack: int, spare: int, n_steps: int, members: int, history: list[tuple[str, ...]]
 ) -> None:
-    world = World(num_envs, stack, stack + 2 + spare)
+    world = World(num_envs, stack, stack + 2 + spare, n_steps, members)
     rng = np.random.default_rng(0)
     for events in history:
         world.go(events)
@@ -167,6 +217,31 @@ def test_before_its_fourth_frame_an_episode_repeats_its_first() -> None:
     ]
     env, slot = np.zeros(4, int), np.array([0, 1, 2, 4])  # slot 3 holds the final frame
     assert [(k[0], k[3]) for k in keys(world.replay.gather(env, slot))] == stacks
+
+
+def test_the_sum_of_rewards_ends_with_a_life_an_episode_or_the_present() -> None:
+    world = live(1, 0, 20, [("go",), ("go",), ("life",), ("go",), ("truncated",), ("go",), ("terminated",), ("go",)])
+    batch = world.replay.gather(np.zeros(8, int), np.array([0, 1, 2, 3, 4, 6, 7, 9]))
+    assert batch.reward.ndim == 1  # one step: no sum, and nothing else that was not there before
+    assert (batch.steps, batch.mask) == (None, None)
+    world.replay.n_steps = 3
+    batch = world.replay.gather(np.zeros(8, int), np.array([0, 1, 2, 3, 4, 6, 7, 9]))
+    assert batch.steps.tolist() == [3, 2, 1, 2, 1, 2, 1, 1]
+    assert batch.reward[:3].tolist() == [[1, 2, 3], [2, 3, 0], [3, 0, 0]]
+    assert batch.terminal.tolist() == [True, True, True, False, False, True, True, False]
+    assert batch.next_obs[:, 0].tolist() == [4, 4, 4, 6, 6, 9, 9, 11]
+
+
+def test_a_transition_keeps_its_mask_until_another_takes_its_place() -> None:
+    world = World(1, 0, 8, members=3)
+    seen: dict[str, set[str]] = {}
+    for _ in range(40):  # five laps
+        world.step(("go",))
+        for obs, *_, mask in keys(world.replay.gather(*world.replay.index())):
+            seen.setdefault(str(obs), set()).add(str(mask))
+    assert len(seen) == 40
+    assert all(len(masks) == 1 for masks in seen.values())
+    assert len(set().union(*seen.values())) == 8
 
 
 def test_a_restart_cuts_the_episode_without_joining_it_to_the_next() -> None:
@@ -229,5 +304,10 @@ def test_a_million_atari_frames_fit_and_are_paid_for_only_when_used() -> None:
     before = process.memory_info().rss
     replay = Replay(1_000_000, shape, np.uint8, num_envs=8, stack=4)
     assert process.memory_info().rss - before < 50e6
-    held = sum(array.nbytes for array in replay._arrays().values())
-    assert held == pytest.approx(bytes_per_frame(shape, np.uint8, 4) * 1_000_000, rel=1e-6)
+    assert held_bytes(replay) == pytest.approx(bytes_per_frame(shape, np.uint8, 4) * 1_000_000, rel=1e-6)
+    masked = Replay(1000, shape, np.uint8, stack=4, members=10)
+    assert held_bytes(masked) == 1000 * bytes_per_frame(shape, np.uint8, 4, members=10)
+
+
+def held_bytes(replay: Replay) -> int:
+    return sum(array.nbytes for array in replay._arrays().values())

@@ -86,7 +86,7 @@ class QAgent:
             spec.stack,
             packed=training.pack_frames,
             n_steps=training.n_steps,
-            members=choices.masks.members if choices.masks else 0,
+            members=choices.members,
         )
         names = ("explore", "draw", "replay", "refit", *(["masks"] if choices.masks else []))
         self.rngs = {name: generator(seed, name) for name in names}
@@ -183,7 +183,8 @@ class QAgent:
         self._in_sync = False
         if self.choices.refit and self.choices.refit.from_minibatches:
             assert self.collected is not None
-            self._add_rows(self.collected, phi, torch.from_numpy(batch.action), target)
+            with self._numpy_threads():
+                self._add_rows(self.collected, phi.detach(), torch.from_numpy(batch.action), target)
         if self.updates % WEIGHT_CHECK == 0:
             self.check_finite()
 
@@ -273,7 +274,7 @@ class QAgent:
             self.refit_due = False
 
     def refit(self, refit: Refit, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Eq. (w): the posterior of every action's weights, given B replayed transitions; the past fit is forgotten.
+        """Eq. (w): the posterior of every action's weights, given B replayed transitions; its options give other data.
 
         Says whether it came to its end before ``stop()`` held.
         """
@@ -299,11 +300,11 @@ class QAgent:
         assert isinstance(head, RegressionHead)
         if refit.from_minibatches:
             assert self.collected is not None
-            some = self.replay.sample(256, self.rngs["refit"])
+            some = self.replay.sample(256, self.rngs["refit"])  # for the figures only
             return Regression(self.collected, self.online.features(self._tensor(some.obs)))
         kept: list[Transitions] = []
         moments = Moments.zero(head.dim, (self.num_actions,))
-        indices = head.regression_indices(self.training_index, self.rngs["refit"], 0)
+        indices = head.regression_indices(self.training_index, self.rngs["refit"])
         rows: list[tuple[Tensor, Tensor, Tensor]] = []  # features, actions and targets that are not in the moments yet
 
         def add() -> Tensor:

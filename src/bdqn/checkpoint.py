@@ -17,7 +17,9 @@ import gymnasium as gym
 import torch
 
 from bdqn import durable, generation, tree
-from bdqn.configure import Configuration, configure, recipe_named
+from bdqn.agents.bdqn import PosteriorSettings
+from bdqn.agents.bdqn_deep import Settings as DeepSettings
+from bdqn.configure import Configuration, configure
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.provenance import versions
 from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
@@ -343,8 +345,10 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     if manifest.about["own_network"]:
         return
     layers, features = configuration.training.mlp_layers, configuration.training.features
-    refits = recipe_named(configuration.agent).choices(configuration.agent_settings).refit is not None
-    if layers > len(state["online"]) or (refits and state["posterior"]["factor"].size < features**2):
+    own = configuration.agent_settings
+    has_posterior = isinstance(own, PosteriorSettings)
+    regressors = features + (own.prior_features if isinstance(own, DeepSettings) else 0)
+    if layers > len(state["online"]) or (has_posterior and state["posterior"]["factor"].size < regressors**2):
         raise ValueError(f"it declares {layers:,} layers of {features:,} features, but does not hold as much.")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -85,6 +87,9 @@ class Redraw:
     steps: int = 0  # T^S
     acting_steps: int = 0  # T~^S: a faster draw that only acts, in each environment's own steps; 0: none
 
+    def __str__(self) -> str:
+        return {0: "episode", 1: "decision"}.get(self.steps, f"{self.steps:,} decisions")
+
 
 @dataclass(frozen=True)
 class Refit:
@@ -120,3 +125,32 @@ class Choices:
     masks: Masks | None = None
     prior: MakePrior | None = None  # a frozen random module beside the torso
     learns: bool = True
+
+    @property
+    def members(self) -> int:
+        """How many members have masks."""
+        return self.masks.members if self.masks else 0
+
+
+def describe(choices: Choices) -> dict[str, str]:
+    """The choices in words, which are the names of what was chosen."""
+    extras = {
+        "refit": choices.refit is not None,
+        "sampled backups": choices.refit is not None and choices.refit.keeps_rows,
+        "masks": choices.masks is not None,
+        "prior": choices.prior is not None,
+        "no learning": not choices.learns,
+    }
+    return {
+        "head": _words(choices.head).removesuffix(" head"),
+        "policy": _words(choices.policy),
+        "redraw": "never" if choices.redraw is None else str(choices.redraw),
+        "bootstrap": _words(choices.bootstrap),
+        "extras": ", ".join(name for name, there in extras.items() if there) or "none",
+    }
+
+
+def _words(chosen: Any) -> str:
+    """A function's or a class's name as words."""
+    name: str = chosen.func.__name__ if isinstance(chosen, partial) else chosen.__name__
+    return re.sub("(?<=[a-z])(?=[A-Z])|_", " ", name).lower()

@@ -48,7 +48,7 @@ def posterior_metrics(head: BayesianHead, view: QView, phi: Tensor, moments: Mom
         head.posterior.noise_var.mean(),
         head.posterior.condition_number().max(),
         moments.count.min(),
-        phi.norm(dim=1).mean(),
+        phi[:, : head.shape.num_features].norm(dim=1).mean(),  # a prior's values may stand behind them
         head.weights.norm(dim=1).mean(),
         view.mean.mean(),
     )

@@ -114,7 +114,7 @@ class Learner:
             dim = training.features + choices.refit.prior_features
             rows = choices.refit.batch_size if choices.refit.keeps_rows else 0
             taken += check_posterior_memory(dim, num_actions, taken, rows)
-        check_memory(training, spec, taken, choices.masks.members if choices.masks else 0)
+        check_memory(training, spec, taken, choices.members)
         self.agent = QAgent(
             spec,
             int(self.envs.action_space.n),
@@ -208,15 +208,15 @@ class Learner:
 
     def q_posterior(self, observation: ArrayLike) -> QPosterior:
         """How good every action is believed to be, and how sure that belief is."""
-        posterior, x, single = self._posterior_at(observation)
-        figures = (posterior.mean @ x.T, posterior.std(x), posterior.predictive_std(x))  # (actions, n) each
+        posterior, x, offsets, single = self._posterior_at(observation)
+        figures = (posterior.mean @ x.T + offsets, posterior.std(x), posterior.predictive_std(x))  # (actions, n) each
         return QPosterior(*(self.reward_unit * (figure.T[0] if single else figure.T) for figure in figures))
 
     def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
         """How probably each action is the best one, by ``samples`` posterior draws."""
-        posterior, x, single = self._posterior_at(observation)
+        posterior, x, offsets, single = self._posterior_at(observation)
         draws = posterior.sample_values(x, generator(self.seed, "probabilities"), samples)  # (samples, actions, n)
-        probabilities = rules.optimal_action_probabilities(np.swapaxes(draws, -1, -2))
+        probabilities = rules.optimal_action_probabilities(np.swapaxes(draws + offsets, -1, -2))
         return probabilities[0] if single else probabilities
 
     def safe_action(
@@ -275,7 +275,8 @@ class Learner:
         """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
         return self.agent.reward_unit or 1.0
 
-    def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, bool]:
+    def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, Array | float, bool]:
+        """The posterior, its rows x, what Q holds beside x . w (actions, n), and whether it was one observation."""
         batch, single = self._batch(observation)
         head = self.agent.online.head
         if head.posterior is None or not isinstance(head, RegressionHead):
@@ -283,7 +284,10 @@ class Learner:
                 f"{self.configuration.agent} keeps no posterior over Q; q_values() has its Q-values, "
                 "and a Bayesian agent such as bdqn has a posterior."
             )
-        return head.posterior, head.regressors(self.agent.features(batch)), single
+        phi = self.agent.features(batch)
+        offsets = head.offsets(phi)
+        beside = 0.0 if offsets is None else offsets.cpu().numpy().T.astype(np.float64)
+        return head.posterior, head.regressors(phi), beside, single
 
     def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
         """Observations as the agent sees them, as a batch, and whether it was a single one."""

@@ -129,11 +129,9 @@ def make_network(
         torso = make_torso(spec, init) if user is None else user_torso(spec, user)
         width = output_width(torso, spec)
         hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
-        for i, (inputs, outputs) in enumerate(pairwise([width, *hidden])):
-            # A head that keeps its layers otherwise has its whole shape compared, after it is made.
-            there = None if saved is None else saved.get(f"head.dense.{i}.weight")
-            if there is not None and there.shape != (outputs, inputs):
-                raise ValueError(f"dense layer {i} has {outputs:,} x {inputs:,} weights, but the saved one has not.")
+        weights = sum(inputs * outputs for inputs, outputs in pairwise([width, *hidden]))
+        if saved is not None and weights > sum(math.prod(value.shape) for value in saved.values()):
+            raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
         prior_width = 0
         if make_prior is not None:
             # Frozen, and from a generator of its own: all else starts as it would without it.

@@ -24,8 +24,8 @@ Records = dict[str, NDArray[Any]]
 class Batch:
     """Transitions (obs, action, reward, next_obs); ``terminal`` where nothing of value follows.
 
-    With n-step returns ``next_obs`` and ``terminal`` are those after ``steps`` decisions: n, or fewer where the episode
-    ends or the present is reached. Their rewards stand side by side, zeros after the last.
+    With n-step returns ``next_obs`` and ``terminal`` are those after ``steps`` decisions: n, or fewer where value or
+    episode ends or the present is reached. Their rewards stand side by side, zeros after the last.
     """
 
     obs: NDArray[Any]
@@ -142,7 +142,8 @@ class Replay:
             self.actions[env, before] = action[env]
             self.rewards[env, before] = reward[env]
             self.terminals[env, before] = terminal[env]
-            if self.masks is not None and mask is not None:
+            if self.masks is not None:
+                assert mask is not None
                 self.masks[env, before] = mask[env]
             now = self._advance(env)
             self.frames[env, now] = final[env]
@@ -195,8 +196,11 @@ class Replay:
     def _gather_n_steps(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
         start, flat = env * self.slots, self._flat
         ahead = start[:, None] + (slot[:, None] + np.arange(self.n_steps)) % self.slots  # (batch, n)
-        # No transition starts at an episode's final frame, nor at the present one: there the sum ends.
-        counts = np.logical_and.accumulate(flat["is_transition"].take(ahead), axis=1)
+        # No transition starts at an episode's final frame, nor at the present one: there the sum ends. It also ends
+        # where nothing of value follows, though the episode may go on (a lost life).
+        counts = flat["is_transition"].take(ahead)
+        counts[:, 1:] &= ~flat["terminals"].take(ahead[:, :-1])
+        counts = np.logical_and.accumulate(counts, axis=1)
         steps = counts.sum(1)
         here, last = ahead[:, 0], ahead[np.arange(len(ahead)), steps - 1]
         return Batch(

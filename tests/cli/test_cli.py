@@ -102,7 +102,7 @@ def test_help_imports_no_torch_and_no_gymnasium() -> None:
     heavy = ("torch", "gymnasium", "numpy", "matplotlib", "rich")
     code = (
         "import sys\nfrom bdqn.cli import main\n"
-        "for arguments in (['--help'], ['train', '--help'], ['agents']):\n"
+        "for arguments in (['--help'], ['train', '--help'], ['agents', '--help']):\n"
         "    try: main(arguments)\n"
         "    except SystemExit: pass\n"
         f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])\n"
@@ -191,6 +191,8 @@ def test_agents_are_listed_with_their_settings(capsys: pytest.CaptureFixture[str
     text = shown(capsys, "agents")
     assert all(f"{name}: {recipe.summary}" in text for name, recipe in AGENTS.items())
     assert "posterior_update_interval" in text
+    assert "ls-dqn        least squares  =                  =         =          refit\n" in text
+    assert all(len(line) <= 90 for line in text.splitlines())
 
 
 def test_processes_agree_byte_for_byte(train: Train, tmp_path: Path) -> None:

@@ -26,10 +26,12 @@ from gymnasium import spaces
 from torch import nn
 
 import bdqn
+from bdqn.agents import AGENTS
 from bdqn.checkpoint import Restored
 from bdqn.cli import main
 from bdqn.envs import Source
 from bdqn.learner import Learner
+from bdqn.settings import settings_of
 
 from .common import elsewhere, fingerprint
 
@@ -58,7 +60,8 @@ class Case:
             "batch_size": 16,
             "reward_scaling": True,
         }
-        refits = {"posterior_update_interval": REFIT, "posterior_batch_size": 40} if self.agent == "bdqn" else {}
+        has_refits = "posterior_batch_size" in settings_of(AGENTS[self.agent].settings)
+        refits = {"posterior_update_interval": REFIT, "posterior_batch_size": 40} if has_refits else {}
         return bdqn.make(
             self.agent,
             source or self.env,
@@ -82,6 +85,14 @@ CASES = [
     Case("ddqn", "MinAtar/Seaquest-v1", 1, {"optimizer": "rmsprop"}),
     Case("bdqn", "bdqn/DeepSea-v0", 3, env_kwargs={"size": 6, "stochastic": True}),
     Case("dqn", "FrozenLake-v1", 3, {"optimizer": "rmsprop"}),
+    Case("bootstrapped", "CartPole-v1", 3, {"prior_scale": 1.0}),
+    Case("noisy", "CartPole-v1"),
+    Case("dropout", "CartPole-v1", 3, {"redraw": "episode"}),
+    Case("ls-dqn", "CartPole-v1", 1, {"n_steps": 3}),
+    Case("bdqn", "CartPole-v1", 3, {"last_layer": "gradient-prior", "gram_decay": 0.5, "n_steps": 3}),
+    Case(
+        "bdqn", "CartPole-v1", 1, {"posterior_data": "minibatches", "evaluate_head": "second-draw", "prior_scale": 1.0}
+    ),
 ]
 
 

@@ -30,7 +30,7 @@ class DurableWorld(World):
     """A world whose memory is kept in files, as a run keeps it; the naive one remembers all by itself."""
 
     def __init__(self, num_envs: int, stack: int, slots: int, root: Path) -> None:
-        super().__init__(num_envs, stack, slots)
+        super().__init__(num_envs, stack, slots, members=2)
         self._shape = ((stack, 2) if stack else (2,), np.int32, num_envs, stack)
         self._root, self._folder = root, root / "replay"
         self._files = ReplayFiles(self._folder, self.replay)
@@ -88,7 +88,7 @@ class DurableWorld(World):
         segments, tail, envs, self.steps, expected = self._saved
         self.envs = copy.deepcopy(envs)
         shape, kind, num_envs, stack = self._shape
-        self.replay = Replay(self.slots * num_envs, shape, kind, num_envs, stack)
+        self.replay = Replay(self.slots * num_envs, shape, kind, num_envs, stack, members=self.members)
         restore(self.replay, self._folder, segments, tail)
         for name, array in vars(expected).items():
             if name != "_flat":  # the same memory under another shape

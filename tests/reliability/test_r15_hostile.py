@@ -417,16 +417,17 @@ def test_a_network_larger_than_its_weights_is_not_built(
     rejected(newest)
 
 
-def test_neither_is_one_that_has_no_posterior(tmp_path: Path) -> None:
+@pytest.mark.parametrize("agent", ["ddqn", "bootstrapped"])  # whose layers have other names
+def test_neither_is_one_that_has_no_posterior(tmp_path: Path, agent: str) -> None:
     saved = tmp_path / "agent"
-    bdqn.make("ddqn", "CartPole-v1", features=8, buffer_size=100).save(saved)
+    bdqn.make(agent, "CartPole-v1", features=8, buffer_size=100).save(saved)
     changes = {
         "online/head.dense.0.weight": np.zeros((30_000, 4), np.float32),
         "online/head.dense.1.weight": np.zeros((30_000, 1), np.float32),
     }
     forge_arrays(saved, "agent.safetensors", lambda arrays: arrays | changes)
     forge(saved, at("about", "settings", "features", value=30_000))
-    with quick_and_small(), pytest.raises(SettingError, match="dense layer 1 has 30,000 x 30,000 weights"):
+    with quick_and_small(), pytest.raises(SettingError, match="dense layers have 900,120,000 weights"):
         bdqn.load(saved)
 
 

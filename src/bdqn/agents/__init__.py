@@ -34,3 +34,15 @@ AGENTS: dict[str, Recipe] = {
     "bdqn": Recipe(bdqn.Settings, bdqn.choices, "Bayesian DQN"),
     "bdqn-deep": Recipe(bdqn_deep.Settings, bdqn_deep.choices, "Bayesian DQN whose uncertainty propagates"),
 }
+
+
+def compared() -> dict[str, dict[str, str]]:
+    """Every agent's choices in words, "=" where they are Double DQN's; this loads torch."""
+    from bdqn.choices import describe
+
+    all_words = {name: describe(recipe.choices(recipe.settings())) for name, recipe in AGENTS.items()}
+    ddqn_words = all_words["ddqn"]
+    return {
+        name: words if name == "ddqn" else {k: "=" if word == ddqn_words[k] else word for k, word in words.items()}
+        for name, words in all_words.items()
+    }

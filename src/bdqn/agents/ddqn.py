@@ -28,17 +28,17 @@ def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
     import numpy as np
 
+    from bdqn import rules
     from bdqn.choices import Choices, QView, double_q
     from bdqn.heads import LinearHead
-    from bdqn.rules import Actions, epsilon_greedy, linear_schedule
 
-    def policy(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        epsilon = linear_schedule(
+    def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
+        epsilon = rules.linear_schedule(
             step,
             settings.exploration_initial_eps,
             settings.exploration_final_eps,
             settings.exploration_decay_steps,
         )
-        return epsilon_greedy(q.mean, epsilon, rng)
+        return rules.epsilon_greedy(q.mean, epsilon, rng)
 
-    return Choices(head=LinearHead, policy=policy, redraw=None, bootstrap=double_q)
+    return Choices(head=LinearHead, policy=epsilon_greedy, redraw=None, bootstrap=double_q)

@@ -20,10 +20,10 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a policy that looks at nothing, and no learning."""
     import numpy as np
 
+    from bdqn import rules
     from bdqn.choices import QView
-    from bdqn.rules import Actions, uniform
 
-    def policy(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        return uniform(rng, *q.shape)
+    def uniform(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
+        return rules.uniform(rng, *q.shape)
 
-    return replace(ddqn.choices(ddqn.Settings()), policy=policy, learns=False)
+    return replace(ddqn.choices(ddqn.Settings()), policy=uniform, learns=False)

@@ -79,7 +79,9 @@ def _examine(agent: str, env: str, preset: str) -> None:
         configuration = configure(agent, family(env), preset)
         learner = small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
-    replay = size * bytes_per_frame(spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames)
+    replay = size * bytes_per_frame(
+        spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
+    )
     free = free_memory()
     speed = measure(learner)
     steps = configuration.total_steps

@@ -134,7 +134,9 @@ def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
         seconds = measure(learner, seconds=0.5).total(learner, sweep.steps)
         spec, size = learner.agent.spec, configuration.training.buffer_size
         frames = min(size, int(1.1 * sweep.steps))
-        per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames)
+        per_frame = bytes_per_frame(
+            spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
+        )
         yield trials, seconds, frames * per_frame + PROCESS
 
 

@@ -102,8 +102,8 @@ class RegressionHead(Head):
         """What Q holds beside the regression (batch, actions); None: nothing."""
 
     @abstractmethod
-    def regression_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
-        """The indices of the regression's targets."""
+    def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
+        """Which Q-functions select and evaluate the next action in the regression's targets; none is regressed."""
 
     @abstractmethod
     def update(self, moments: Moments) -> None:

@@ -125,7 +125,7 @@ class BayesianHead(RegressionHead):
             predict = draw if self.options.loss_head == "draw" else self.weights
         return TrainingIndices(predict, draw, self._evaluating(self.options.evaluate_head, draw, rng))
 
-    def regression_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
+    def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
         return TrainingIndices(None, draw, self._evaluating(self.options.regression_head, draw, rng))
 
     def _evaluating(self, who: Evaluator, draw: Index, rng: np.random.Generator) -> Index:

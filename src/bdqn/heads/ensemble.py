@@ -44,7 +44,7 @@ class EnsembleHead(Head):
         q = self._q_of_members(phi)
         if index is None:
             return q.mean(1)
-        return q if index.ndim == 2 else q[torch.arange(len(q)), index]
+        return q if index.ndim == 2 else q[torch.arange(len(q), device=q.device), index]
 
     def draw(self, rng: np.random.Generator, count: int) -> Tensor:
         """The numbers of ``count`` members."""
@@ -60,10 +60,29 @@ class EnsembleHead(Head):
         x = x.expand(self.members, -1, -1)  # (K, batch, inputs)
         last = len(self.weights) - 1
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias[:, None], x, weight.mT)
+            x = _Linears.apply(x, weight, bias)  # type: ignore[no-untyped-call]
             x = x if i == last else torch.relu(x)
         q = x.transpose(0, 1)  # (batch, K, actions)
         return q + self.prior_scale * phi[:, width:].view_as(q) if self.prior_scale else q
+
+
+class _Linears(torch.autograd.Function):
+    """A linear layer per member, (K, batch, inputs) to (K, batch, outputs).
+
+    Its gradients are the products that one linear layer takes: autograd would transpose one of them, and a single
+    member would differ from Double DQN in the last bits.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.baddbmm(bias[:, None], x, weight.mT)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        down = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
+        return down, torch.bmm(gradient.mT, x), gradient.sum(1)
 
 
 class _ScaledGradient(torch.autograd.Function):

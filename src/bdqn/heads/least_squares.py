@@ -28,8 +28,8 @@ class LeastSquaresHead(LinearHead, RegressionHead):
     def offsets(self, phi: Tensor) -> Tensor | None:
         return None
 
-    def regression_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
-        return self.training_indices(draw, rng, rows)
+    def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
+        return TrainingIndices(None, None, None)
 
     def update(self, moments: Moments) -> None:
         """The solution near the trained layer: the ridge penalises the distance from it, not from zero."""
