@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from bdqn import generation
 from bdqn.report import stats
-from bdqn.report.figures import COLORS, learning_curve
+from bdqn.report.figures import COLORS, draw_band, learning_curve
 from bdqn.report.load import Array, Run, read_run, read_table
 from bdqn.sweep.folder import SweepFolder
 
@@ -272,7 +271,7 @@ def curves_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
             mine = [curve for curve in curves if (curve.env, curve.group) == (env, group)]
             if mine:
                 label = f"{group} ({len(mine)} seeds)"
-                _draw_band(axes, mine[0].step, np.array([c.value for c in mine]), COLORS[i % len(COLORS)], label, rng)
+                draw_band(axes, mine[0].step, np.array([c.value for c in mine]), COLORS[i % len(COLORS)], label, rng)
         axes.set_title(env)
         axes.set_xlabel("decisions")
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -280,12 +279,3 @@ def curves_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def _draw_band(axes: Axes, step: Array, values: Array, color: str, label: str, rng: np.random.Generator) -> None:
-    known = np.isfinite(values).all(0)
-    step, values = step[known], values[:, known]
-    rows = rng.integers(len(values), size=(1_000, len(values)))
-    low, high = np.percentile(values[rows].mean(1), [2.5, 97.5], axis=0)
-    axes.plot(step, values.mean(0), color=color, label=label)
-    axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)

@@ -40,6 +40,16 @@ def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: i
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def draw_band(axes: Axes, step: Array, values: Array, color: str, label: str, rng: np.random.Generator) -> None:
+    """The mean of curves (seeds, points), with a band of 95 % over seeds."""
+    known = np.isfinite(values).all(0)
+    step, values = step[known], values[:, known]
+    rows = rng.integers(len(values), size=(1_000, len(values)))
+    low, high = np.percentile(values[rows].mean(1), [2.5, 97.5], axis=0)
+    axes.plot(step, values.mean(0), color=color, label=label)
+    axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)
+
+
 def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Sequence[str], xlabel: str) -> None:
     """Q of every action along a line of states: posterior mean, and a band of two standard deviations."""
     for color, name, centre, spread in zip(COLORS, actions, mean.T, std.T, strict=False):
