@@ -53,7 +53,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.seeding", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.packed", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
-    ("bdqn.linear", ("torch", "bdqn.agent", "bdqn.agents", "bdqn.heads"), ()),
+    ("bdqn.linear", ("bdqn", "torch"), ("bdqn.linear", "bdqn.posterior", "bdqn.seeding", "bdqn.settings")),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
     ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior", "bdqn.backups")),
     ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
@@ -93,7 +93,9 @@ def loads(module: str, other: str) -> bool:
     return bool(subprocess.run([sys.executable, "-c", program], check=False).returncode)
 
 
-@pytest.mark.parametrize("module", ["bdqn", "bdqn.configure", "bdqn.agents", "bdqn.posterior", "bdqn.cli"])
+@pytest.mark.parametrize(
+    "module", ["bdqn", "bdqn.configure", "bdqn.agents", "bdqn.posterior", "bdqn.cli", "bdqn.linear"]
+)
 def test_torch_is_not_loaded_before_it_is_needed(module: str) -> None:
     if module == "bdqn.cli" and find_spec(module) is None:
         pytest.skip("there is no command line")
@@ -102,6 +104,11 @@ def test_torch_is_not_loaded_before_it_is_needed(module: str) -> None:
 
 def test_the_agent_runs_without_gymnasium() -> None:
     assert not loads("bdqn.agent", "gymnasium")
+
+
+def test_linear_agents_run_without_gymnasium() -> None:
+    assert not loads("bdqn.linear", "gymnasium")
+    assert not loads("bdqn.linear.continuous", "gymnasium")  # it takes environments, but needs none of its own
 
 
 def test_the_test_of_loading_can_fail() -> None:

@@ -181,6 +181,21 @@ def test_draws_have_the_posteriors_mean_and_covariance(temperature: float, noise
         assert_allclose(np.cov(draws[:, action].T), covariance, atol=0.03 * covariance.max())
 
 
+@pytest.mark.parametrize("count", [2, 30])  # fewer regressions than weights, and more: solved by different routines
+def test_regressions_of_a_batch_are_each_their_own(count: int) -> None:
+    """Mean, draws from given numbers, and widths at rows that differ between regressions."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((count, 20, 5)), rng.standard_normal((count, 20))
+    new, z = rng.standard_normal((count, 7, 5)), rng.standard_normal((count, 5))
+    batch = fit(Moments.zero(5, (count,)).add(x, y), Prior(0.5, Fixed(0.2)))
+    for i in range(count):
+        alone = fit(Moments.zero(5).add(x[i], y[i]), Prior(0.5, Fixed(0.2)))
+        assert_allclose(batch.mean[i], alone.mean, rtol=1e-12)
+        assert_allclose(batch.std(new)[i], alone.std(new[i]), rtol=1e-12)
+        assert_allclose(batch.at(z)[i], alone.at(z[i]), rtol=1e-12)
+    assert_allclose(batch.at(np.zeros((count, 5))), batch.mean)
+
+
 def test_at_temperature_zero_every_draw_is_the_mean() -> None:
     posterior = fit(Moments.zero(3, (2,)), Prior(mean=1.5))
     assert_array_equal(posterior.sample(np.random.default_rng(0), 7, temperature=0.0), np.full((7, 2, 3), 1.5))

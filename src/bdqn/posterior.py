@@ -149,11 +149,14 @@ class Posterior:
         shape = self.mean.shape if size is None else (size, *self.mean.shape)
         noise_var = self._sample_noise_var(rng, shape[:-1])
         z = rng.standard_normal(shape)
-        # factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse.
         columns = z[..., None] if size is None else np.moveaxis(z, 0, -1)  # (..., d, size)
-        spread = solve_triangular(self.factor, columns, lower=True, trans="T", check_finite=False)
+        spread = self._spread(columns)
         spread = spread[..., 0] if size is None else np.moveaxis(spread, -1, 0)
         return np.asarray(self.mean + np.sqrt(temperature * noise_var)[..., None] * spread)
+
+    def at(self, z: Array) -> Array:
+        """The weights that standard normal numbers z (..., d) stand for: a draw whose randomness the caller owns."""
+        return np.asarray(self.mean + np.sqrt(self.noise_var)[..., None] * self._spread(z[..., None])[..., 0])
 
     def sample_values(self, x: ArrayLike, rng: np.random.Generator, size: int) -> Array:
         """Draw x . w at rows x (n, d), each row on its own (cheaper than drawing w). (size, ..., n)"""
@@ -164,10 +167,13 @@ class Posterior:
         return np.asarray(mean + np.sqrt(noise)[..., None] * self.std(x) * rng.standard_normal(shape))
 
     def std(self, x: ArrayLike) -> Array:
-        """Epistemic standard deviation of x . w at rows x (n, d): what more data would remove. (..., n)"""
-        x_t = np.asarray(x, np.float64).T
-        x_t = np.broadcast_to(x_t, (*self.mean.shape[:-1], *x_t.shape))
-        half = solve_triangular(self.factor, x_t, lower=True, check_finite=False)  # (..., d, n)
+        """Epistemic standard deviation of x . w at rows x (n, d): what more data would remove. (..., n)
+
+        The rows may differ between the regressions of a batch: x (..., n, d).
+        """
+        x_t = np.swapaxes(np.asarray(x, np.float64), -1, -2)
+        x_t = np.broadcast_to(x_t, (*self.mean.shape[:-1], *x_t.shape[-2:]))
+        half = _solve_triangular(self.factor, x_t)  # (..., d, n)
         return np.asarray(np.sqrt(self.noise_var[..., None] * (half * half).sum(-2)))
 
     def predictive_std(self, x: ArrayLike) -> Array:
@@ -189,6 +195,10 @@ class Posterior:
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Posterior:
         return cls(state["mean"], state["factor"], state["noise_var"], state["noise_shape"])
+
+    def _spread(self, z: Array) -> Array:
+        """factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse."""
+        return _solve_triangular(self.factor, z, transposed=True)
 
     def _sample_noise_var(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         known = np.isinf(self.noise_shape)
@@ -225,8 +235,15 @@ def fit(moments: Moments, prior: Prior) -> Posterior:
 
 def solve(factor: Array, rhs: Array) -> Array:
     """(factor factor')^-1 rhs, for columns of right-hand sides (..., d, n)."""
-    half = solve_triangular(factor, rhs, lower=True, check_finite=False)
-    return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
+    return _solve_triangular(factor, _solve_triangular(factor, rhs), transposed=True)
+
+
+def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool = False) -> Array:
+    """Solve factor u = rhs, or factor' u = rhs."""
+    if factor[..., 0, 0].size >= factor.shape[-1]:
+        # Many small systems: SciPy visits a batch one by one, NumPy within one call (but unaware of the triangle).
+        return np.asarray(np.linalg.solve(np.swapaxes(factor, -1, -2) if transposed else factor, rhs), np.float64)
+    return np.asarray(solve_triangular(factor, rhs, lower=True, trans="T" if transposed else "N", check_finite=False))
 
 
 def _cholesky(precision: Array) -> Array:

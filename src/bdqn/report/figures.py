@@ -76,11 +76,7 @@ def curves_figure(results: Sequence[Result], rng: np.random.Generator, level: fl
             mine = [result for result in results if (result.env, result.group) == (env, group)]
             if mine:
                 curves = np.array([result.curve for result in mine])
-                known = np.isfinite(curves).all(0)
-                step, curves = mine[0].step[known], curves[:, known]
-                rows = rng.integers(len(curves), size=(1_000, len(curves)))
-                band = np.quantile(curves[rows].mean(1), [(1 - level) / 2, (1 + level) / 2], axis=0)
-                _draw_band(axes, step, curves.mean(0), band, i, f"{group} ({len(mine)} seeds)")
+                draw_mean(axes, mine[0].step, curves, i, f"{group} ({len(mine)} seeds)", rng, level)
         _label_curves(axes, WINDOW)
     return figure
 
@@ -113,6 +109,17 @@ def _panels(figure: Figure, titles: Sequence[str]) -> Iterator[tuple[Axes, str]]
     for axes, title in zip(panels, titles, strict=False):
         axes.set_title(title)
         yield axes, title
+
+
+def draw_mean(
+    axes: Axes, x: Array, curves: Array, color: int, name: str, rng: np.random.Generator, level: float = 0.95
+) -> None:
+    """The mean of curves (seeds, points) where all are known, with a band over seeds."""
+    known = np.isfinite(curves).all(0)
+    x, curves = x[known], curves[:, known]
+    rows = rng.integers(len(curves), size=(1_000, len(curves)))
+    band = np.quantile(curves[rows].mean(1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    _draw_band(axes, x, curves.mean(0), band, color, name)
 
 
 def _draw_band(

@@ -1,0 +1,185 @@
+"""Draw the figures of this folder from the tables in results/, and print the growth rates. Nothing is run.
+
+python experiments/linear_regret/analysis.py
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bdqn.report.figures import COLORS, save
+
+RESULTS = Path(__file__).parent / "results"
+
+Row = dict[str, str]
+
+
+def read(study: str) -> list[Row]:
+    with (RESULTS / f"{study}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def names(rows: Sequence[Row], column: str) -> list[str]:
+    """The values of a column, each once, in their order."""
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def column(rows: Sequence[Row], name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([float(row[name] or "nan") for row in rows])
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Of log y in log x."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def panels(count: int, height: float = 3.8) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(4.6 * count, height), layout="constrained")
+    return figure, list(np.atleast_1d(figure.subplots(1, count)))
+
+
+def finish(axes: Axes, title: str, x: str, y: str, *, log: str = "", legend: bool = True) -> None:
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    if legend:
+        axes.legend(frameon=False, fontsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_with_band(axes: Axes, rows: Sequence[Row], x: str, color: str, label: str, marker: str = "") -> None:
+    at = column(rows, x)
+    axes.plot(at, column(rows, "regret"), color=color, label=label, marker=marker)
+    axes.fill_between(at, column(rows, "low"), column(rows, "high"), color=color, alpha=0.2, linewidth=0)
+
+
+def regret_in_t() -> None:
+    rows = read("regret-in-t")
+    figure, axes = panels(3, 4.2)
+    for panel, horizon in zip(axes, names(rows, "horizon"), strict=True):
+        for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
+            mine = [row for row in rows if row["horizon"] == horizon and row["agent"] == agent]
+            fitted = next(row for row in mine if row["episode"] == "exponent")
+            exponent, low, high = (float(fitted[name]) for name in ("regret", "low", "high"))
+            print(f"H = {horizon}, {agent}: T^{exponent:.2f} ({low:.2f} to {high:.2f})")
+            curve = [row for row in mine if row["episode"] != "exponent"]
+            draw_with_band(panel, curve, "episode", color, f"{agent}: T^{exponent:.2f}")
+            if agent in ("linucb", "linpsrl"):
+                t = column(curve, "episode")
+                panel.plot(t, column(curve, "certificate"), color=color, linestyle="--")
+                panel.plot(t, column(curve, "bound"), color=color, linestyle="-.")
+        panel.plot(t, t, color="0.6", linestyle=":")
+        finish(panel, f"linear-q, H = {horizon}", "episodes, T", "regret", log="xy")
+    legend = "Solid: exact regret. Dashed: certificate. Dash-dotted: corrected bound. Dotted: T, not learning"
+    figure.suptitle(legend, fontsize=9)
+    save(figure, RESULTS / "regret-in-t.png")
+
+
+def regret_in_d_and_h() -> None:
+    figure, (by_dim, by_horizon) = panels(2)
+    rows = read("regret-in-d")
+    for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
+        mine = [row for row in rows if row["agent"] == agent]
+        rate = slope(column(mine, "dim"), column(mine, "regret"))
+        print(f"regret in d, {agent}: d^{rate:.2f}")
+        draw_with_band(by_dim, mine, "dim", color, f"{agent}: d^{rate:.2f}", "o")
+        if agent == "linucb":
+            dims, certificate = column(mine, "dim"), column(mine, "certificate")
+            rate = slope(dims, certificate)
+            print(f"certificate in d, {agent}: d^{rate:.2f}")
+            by_dim.plot(dims, certificate, "o--", color=color, label=f"certificate: d^{rate:.2f}")
+    by_dim.set_xscale("log", base=2)
+    by_dim.xaxis.set_major_formatter("{x:.0f}")
+    finish(by_dim, "bandit, 20 contexts, 50 arms, T = 2,000", "features, d", "regret", log="y")
+    rows = read("regret-in-h")
+    for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
+        mine = [row for row in rows if row["agent"] == agent]
+        draw_with_band(by_horizon, mine, "horizon", color, agent, "o")
+        if agent == "linucb":
+            for name, style in (("certificate", "o--"), ("printed_bound", "o:"), ("corrected_bound", "o-.")):
+                label = name.replace("_", " ")
+                by_horizon.plot(column(mine, "horizon"), column(mine, name), style, color=color, label=label)
+    finish(by_horizon, "linear-q, T = 1,500", "steps per episode, H", "regret", log="y")
+    save(figure, RESULTS / "regret-in-d-and-h.png")
+
+
+def coverage() -> None:
+    rows = read("coverage")
+    groups = [("linear-q", "0.02", "True"), ("linear-q", "0.02", "False"), ("linear-q", "0.1", "True")]
+    figure, axes = panels(3, 3.4)
+    for panel, (family, noise, clip) in zip(axes, groups, strict=True):
+        for i, radius in enumerate(names(rows, "radius")):
+            key = {"family": family, "noise": noise, "clip": clip, "radius": radius}
+            mine = [row for row in rows if key.items() <= row.items()]
+            at = column(mine, "horizon") + 0.27 * (i - 1)
+            panel.bar(at, column(mine, "always_covered"), 0.25, color=COLORS[i], label=radius)
+        panel.axhline(0.9, color="0.4", linestyle=":", label="promised")
+        panel.set_xticks([1, 2, 3, 4])
+        title = f"noise {noise}, values {'cut to [0, 1]' if clip == 'True' else 'not cut, as printed'}"
+        finish(panel, title, "steps per episode, H", "instances always covered", legend=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside upper center", frameon=False, fontsize=8)
+    save(figure, RESULTS / "coverage.png")
+
+
+def prior_scale() -> None:
+    rows = read("prior-scale")
+    figure, (panel,) = panels(1)
+    for color, family in zip(COLORS, names(rows, "family"), strict=False):
+        mine = [row for row in rows if row["family"] == family]
+        draw_with_band(panel, mine, "prior_var_over_default", color, family, "o")
+    panel.axvline(1, color="0.6", linestyle=":")
+    finish(panel, "LinPSRL, 1,000 episodes", "prior variance, in units of L_omega² / d", "regret", log="xy")
+    save(figure, RESULTS / "prior-scale.png")
+
+
+def deep_sea() -> None:
+    rows = read("deep-sea")
+    figure, axes = panels(2, 3.4)
+    for panel, size in zip(axes, names(rows, "size"), strict=True):
+        here = [row for row in rows if row["size"] == size]
+        agents = names(here, "agent")
+        for i, (color, agent) in enumerate(zip(COLORS, agents, strict=False)):
+            mine = [row for row in here if row["agent"] == agent]
+            met, solved = column(mine, "first_treasure"), column(mine, "solved_at")
+            place = np.full(len(mine), i)
+            panel.plot(met, place + 0.15, "|", color=color)
+            panel.plot(solved, place - 0.15, "o", markersize=4, alpha=0.6, color=color)
+            seeds = f"met on {np.isfinite(met).sum()}, solved on {np.isfinite(solved).sum()} of {len(mine)} seeds"
+            print(f"DeepSea {size}, {agent}: treasure {seeds}")
+        panel.set_yticks(range(len(agents)), agents, fontsize=7)
+        panel.set_xlim(0, float(here[0]["episodes"]))
+        panel.set_ylim(-0.5, len(agents) - 0.5)
+        finish(panel, f"DeepSea N = {size}: first treasure (|), solved (o)", "episodes", "", legend=False)
+    save(figure, RESULTS / "deep-sea.png")
+
+
+def widths() -> None:
+    rows = read("widths")
+    figure, axes = panels(3, 3.4)
+    for panel, horizon in zip(axes, names(rows, "horizon"), strict=True):
+        here = [row for row in rows if row["horizon"] == horizon]
+        for color, step in zip(COLORS, names(here, "step"), strict=False):
+            mine = [row for row in here if row["step"] == step]
+            t, width = column(mine, "episode"), column(mine, "width")
+            late = t >= t[-1] / 10
+            rate = slope(t[late], width[late])
+            print(f"widths, H = {horizon}, step {step}: t^{rate:.2f}")
+            panel.plot(t, width, color=color, label=f"h = {step}: t^{rate:.2f}")
+        panel.plot(t, t**-0.5, color="0.6", linestyle=":", label="1 / sqrt(t)")
+        finish(panel, f"linear-q, LinUCB, H = {horizon}", "episodes, t", "width of what is played", log="xy")
+    save(figure, RESULTS / "widths.png")
+
+
+if __name__ == "__main__":
+    for draw in (regret_in_t, regret_in_d_and_h, coverage, prior_scale, deep_sea, widths):
+        draw()

@@ -1,0 +1,27 @@
+"""LinPSRL and LinUCB, the paper's linear algorithms, with exact regret, confidence sets and bounds.
+
+NumPy and SciPy only. Reading order: mdps, families, statistics, confidence, planning, agents, run, regret, bounds.
+"""
+
+from bdqn.linear.families import FAMILIES
+from bdqn.linear.mdps import MDP, Known, Replicas
+from bdqn.linear.recipes import AGENTS, LSVIUCB, PSRL, LinPSRL, LinUCB, LSVIBoltzmann, LSVIEpsilon, PriorScaleWarning
+from bdqn.linear.run import Curves, play, run
+
+__all__ = [
+    "AGENTS",
+    "FAMILIES",
+    "LSVIUCB",
+    "MDP",
+    "PSRL",
+    "Curves",
+    "Known",
+    "LSVIBoltzmann",
+    "LSVIEpsilon",
+    "LinPSRL",
+    "LinUCB",
+    "PriorScaleWarning",
+    "Replicas",
+    "play",
+    "run",
+]

@@ -1,0 +1,151 @@
+"""LinPSRL and LinUCB (Algorithms 1 and 2), and the agents they are compared with.
+
+All linear agents share one backward pass, ``bdqn.linear.planning``, and differ in the judge that they hand it: compare
+``linucb`` and ``linpsrl``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+
+from bdqn.linear.confidence import Confidence, ConfidenceSet
+from bdqn.linear.draws import Draws
+from bdqn.linear.mdps import Array, Known, optimal_q
+from bdqn.linear.planning import Belief, Guess, Judge, Step, look_back
+from bdqn.linear.statistics import Episodes, Memory, Statistics
+from bdqn.posterior import Prior
+
+TIE = 1e-9  # indices closer than this differ by rounding alone
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an agent will do in the next episode, and the confidence sets behind it if it keeps any."""
+
+    policy: Array  # (R, H, S, A) probabilities
+    sets: tuple[ConfidenceSet, ...] = ()  # one per step
+
+
+class Agent(Protocol):
+    """Two verbs: plan an episode, learn from it."""
+
+    def plan(self, draws: Draws) -> Plan: ...
+
+    def observe(self, played: Episodes) -> None: ...
+
+
+def linucb(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
+    """Act on the best that is plausible, teach the worst that is plausible."""
+    return belief.optimistic(), belief.pessimistic()
+
+
+def linpsrl(target: Literal["sample", "mean", "pessimistic"], inflation: float) -> Judge:
+    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst that is plausible)."""
+
+    def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
+        drawn = Guess(belief.posterior.at(inflation * draws.normal(belief.posterior.dim)))
+        return drawn, {"sample": drawn, "mean": belief.expected(), "pessimistic": belief.pessimistic()}[target]
+
+    return judge
+
+
+def lsvi(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
+    """Act on the estimate, teach the estimate: exploration is left to the policy."""
+    return belief.expected(), belief.expected()._replace(within_unit=True)
+
+
+def lsvi_ucb(bonus: float) -> Judge:
+    """Act on the estimate plus a bonus, and teach that too: optimism is handed down (Jin et al. 2020)."""
+
+    def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
+        optimistic = Guess(belief.posterior.mean, np.full(len(belief.theta), bonus), within_unit=True)
+        return optimistic, optimistic
+
+    return judge
+
+
+Policy = Callable[[Array], Array]  # from indices (..., A) to probabilities
+
+
+def greedy(index: Array) -> Array:
+    """The best action; among equals, any."""
+    best = index >= index.max(-1, keepdims=True) - TIE
+    return np.asarray(best / best.sum(-1, keepdims=True))
+
+
+def epsilon_greedy(epsilon: float) -> Policy:
+    """The best action, but with probability epsilon any."""
+    return lambda index: (1 - epsilon) * greedy(index) + epsilon / index.shape[-1]
+
+
+def boltzmann(temperature: float) -> Policy:
+    """Better actions exponentially more often."""
+
+    def policy(index: Array) -> Array:
+        weights = np.exp((index - index.max(-1, keepdims=True)) / temperature)
+        return np.asarray(weights / weights.sum(-1, keepdims=True))
+
+    return policy
+
+
+@dataclass
+class LinearAgent:
+    """Statistics, a judge and a policy."""
+
+    known: Known
+    prior: Prior
+    judge: Judge
+    policy: Policy = greedy
+    confidence: Confidence | None = None
+    memory: Statistics = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.memory = Statistics(self.known.features)
+
+    def steps(self, memory: Memory, draws: Draws) -> list[Step]:
+        """Its plan, given what is in a memory."""
+        return look_back(memory, self.known, self.prior, self.judge, self.confidence, draws)
+
+    def plan(self, draws: Draws) -> Plan:
+        steps = self.steps(self.memory, draws)
+        index = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
+        # The sets vouch for an agent's regret only if it acts on the best they allow.
+        optimistic = self.judge is linucb
+        return Plan(self.policy(index), tuple(step.set for step in steps if step.set is not None and optimistic))
+
+    def observe(self, played: Episodes) -> None:
+        self.memory.add(played)
+
+
+class TabularPSRL:
+    """Exact posterior sampling for reinforcement learning (Osband et al. 2013): draw an MDP, act optimally in it.
+
+    Transitions are Dirichlet, mean rewards Gaussian, each state, action and step on its own. The features are not used.
+    """
+
+    def __init__(self, known: Known, prior_count: float, reward_prior_var: float, noise_var: float) -> None:
+        shape = known.features.shape[:-1]  # (R, H, S, A)
+        self._known = known
+        self._ridge, self._noise_var = noise_var / reward_prior_var, noise_var
+        self._counts = np.full((*shape, known.states), prior_count / known.states)
+        self._visits = np.zeros(shape)
+        self._reward_sums = np.zeros(shape)
+        self._replica, self._step = np.ogrid[: shape[0], : shape[1]]
+
+    def plan(self, draws: Draws) -> Plan:
+        precision = self._visits + self._ridge
+        rewards = self._reward_sums / precision + np.sqrt(self._noise_var / precision) * draws.normal(
+            *self._visits.shape[1:]
+        )
+        return Plan(greedy(optimal_q(rewards, draws.dirichlet(self._counts), self._known.gamma)))
+
+    def observe(self, played: Episodes) -> None:
+        where = (self._replica, self._step, played.states, played.actions)
+        self._visits[where] += 1
+        self._reward_sums[where] += played.rewards
+        before = tuple(np.broadcast_to(index, played.states.shape)[:, :-1] for index in where)
+        self._counts[(*before, played.states[:, 1:])] += 1

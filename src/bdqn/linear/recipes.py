@@ -1,0 +1,205 @@
+"""Agents by name: their settings, what is refused, and how each is put together."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from bdqn.linear.agents import (
+    Agent,
+    LinearAgent,
+    TabularPSRL,
+    boltzmann,
+    epsilon_greedy,
+    linpsrl,
+    linucb,
+    lsvi,
+    lsvi_ucb,
+)
+from bdqn.linear.confidence import Confidence
+from bdqn.linear.mdps import Known
+from bdqn.posterior import Fixed, Prior
+from bdqn.settings import setting
+
+NOISE_WHERE_THERE_IS_NONE = 0.1  # a posterior needs some
+
+
+class PriorScaleWarning(UserWarning):
+    """A prior so narrow that posterior sampling may hardly explore."""
+
+
+def _require_within(name: str, value: float, low: float, high: float) -> None:
+    if not low < value < high:
+        bounds = f"above {low:g}" if high == np.inf else f"between {low:g} and {high:g}, both excluded"
+        raise ValueError(f"{name} must be {bounds}, not {value!r}.")
+
+
+def ridge_prior(ridge: float) -> Prior:
+    """A belief in units of the noise, so that its standard deviation is |phi|_{chi_bar^-1}."""
+    return Prior(var=1 / ridge, noise=Fixed(1.0))
+
+
+def _noise_std(known: Known, given: float | None) -> float:
+    return given if given is not None else known.sigma or NOISE_WHERE_THERE_IS_NONE
+
+
+class Settings(Protocol):
+    """How an agent is set, and the way to make one."""
+
+    def make(self, known: Known) -> Agent: ...
+
+
+@dataclass(frozen=True)
+class LinUCB:
+    """Optimism (Algorithm 2). Values of the next step enter pessimistically, so the sets keep their coverage."""
+
+    radius: Literal["theory", "paper", "data"] = setting(
+        "theory", "theory (corrected), paper (as printed: loses coverage) or data (no oracle)"
+    )
+    delta: float = setting(0.1, "the sets may fail with this probability")
+    ridge: float = setting(1.0, "lambda, added to the Gram matrix's diagonal")
+    scale: float = setting(1.0, "multiplies the radius; below 1 nothing is guaranteed", minimum=0)
+    rho: str = setting("oracle", "for theory and paper: oracle (from pi*), max-action (an upper bound), or a number")
+    clip: bool = setting(True, "cut the bounds on V to [0, 1]; false: as printed")
+
+    def __post_init__(self) -> None:
+        _require_within("delta", self.delta, 0, 1)
+        _require_within("ridge (lambda)", self.ridge, 0, np.inf)
+        if self.rho not in ("oracle", "max-action"):
+            try:
+                _require_within("rho", float(self.rho), 0, np.inf)
+            except ValueError:
+                raise ValueError(f"rho must be oracle, max-action or a positive number, not {self.rho!r}.") from None
+
+    def make(self, known: Known) -> LinearAgent:
+        confidence = Confidence(
+            known,
+            ridge=self.ridge,
+            kind=self.radius,
+            delta=self.delta,
+            scale=self.scale,
+            rho_source=self.rho,
+            clip=self.clip,
+        )
+        return LinearAgent(known, ridge_prior(self.ridge), linucb, confidence=confidence)
+
+
+@dataclass(frozen=True)
+class LinPSRL:
+    """Posterior sampling (Algorithm 1). Exact for H = 1; beyond, Bayesian linear regression on targets of one kind."""
+
+    target: Literal["sample", "mean", "pessimistic"] = setting(
+        "sample", "what a step learns of the next: the draw itself (RLSVI), the mean (as BDQN), or a pessimistic value"
+    )
+    noise_std: float | None = setting(None, "standard deviation of a target's noise; none: the problem's sigma")
+    prior_var: float | None = setting(None, "prior variance of each weight; none: L_omega^2 / d")
+    prior_mean: float = setting(0.0, "prior mean of each weight")
+    inflate: bool = setting(False, "draws sqrt(d) times wider, as frequentist bounds for Thompson sampling ask")
+    radius: Literal["theory", "paper", "data"] = setting("data", "for target pessimistic: theory, paper or data")
+    delta: float = setting(0.1, "for target pessimistic: the sets may fail with this probability")
+
+    def __post_init__(self) -> None:
+        _require_within("delta", self.delta, 0, 1)
+        for name in ("noise_std", "prior_var"):
+            if getattr(self, name) is not None:
+                _require_within(name, getattr(self, name), 0, np.inf)
+
+    def make(self, known: Known) -> LinearAgent:
+        widest = known.weight_norm**2 / known.dim
+        prior_var = widest if self.prior_var is None else self.prior_var
+        if prior_var < widest * (1 - 1e-9):
+            warnings.warn(
+                f"The prior variance {prior_var:.3g} is below L_omega^2 / d = {widest:.3g} (lambda above sigma^2 d / "
+                "L_omega^2): the prior nearly rules out the true weights, so regret can be linear. Raise prior_var.",
+                PriorScaleWarning,
+                stacklevel=2,
+            )
+        prior = Prior(prior_var, Fixed(_noise_std(known, self.noise_std) ** 2), self.prior_mean)
+        confidence = None
+        if self.target == "pessimistic":
+            confidence = Confidence(known, ridge=prior.ridge, kind=self.radius, delta=self.delta)
+        inflation = np.sqrt(known.dim) if self.inflate else 1.0
+        return LinearAgent(known, prior, linpsrl(self.target, inflation), confidence=confidence)
+
+
+@dataclass(frozen=True)
+class LSVIEpsilon:
+    """Least-squares value iteration with epsilon-greedy exploration."""
+
+    epsilon: float = setting(0.1, "probability of any action", minimum=0, maximum=1)
+    ridge: float = setting(0.1, "lambda")
+
+    def __post_init__(self) -> None:
+        _require_within("ridge (lambda)", self.ridge, 0, np.inf)
+
+    def make(self, known: Known) -> LinearAgent:
+        return LinearAgent(known, ridge_prior(self.ridge), lsvi, epsilon_greedy(self.epsilon))
+
+
+@dataclass(frozen=True)
+class LSVIBoltzmann:
+    """Least-squares value iteration with Boltzmann exploration."""
+
+    temperature: float = setting(0.05, "of the softmax over Q")
+    ridge: float = setting(0.1, "lambda")
+
+    def __post_init__(self) -> None:
+        _require_within("temperature", self.temperature, 0, np.inf)
+        _require_within("ridge (lambda)", self.ridge, 0, np.inf)
+
+    def make(self, known: Known) -> LinearAgent:
+        return LinearAgent(known, ridge_prior(self.ridge), lsvi, boltzmann(self.temperature))
+
+
+@dataclass(frozen=True)
+class LSVIUCB:
+    """Least-squares value iteration with optimistic targets (Jin et al. 2020), whose theorem needs a linear MDP.
+
+    The theorem's bonus is c d H sqrt(log(2 d T / delta)) for rewards in [0, 1]; here values are scaled by 1 / H.
+    """
+
+    constant: float = setting(1.0, "c, which the theorem leaves open", minimum=0)
+    horizon_episodes: int = setting(10_000, "T in the logarithm", minimum=1)
+    delta: float = setting(0.1, "the bonus may fail with this probability")
+    ridge: float = setting(1.0, "lambda")
+
+    def __post_init__(self) -> None:
+        _require_within("delta", self.delta, 0, 1)
+        _require_within("ridge (lambda)", self.ridge, 0, np.inf)
+
+    def make(self, known: Known) -> LinearAgent:
+        steps = self.horizon_episodes * known.horizon
+        bonus = self.constant * known.dim * np.sqrt(np.log(2 * known.dim * steps / self.delta))
+        return LinearAgent(known, ridge_prior(self.ridge), lsvi_ucb(bonus))
+
+
+@dataclass(frozen=True)
+class PSRL:
+    """Exact tabular posterior sampling, as a reference on small problems."""
+
+    prior_count: float = setting(1.0, "Dirichlet counts of a state and action, over all successors together")
+    reward_prior_var: float = setting(1.0, "prior variance of a mean reward")
+    noise_std: float | None = setting(None, "standard deviation of rewards; none: the problem's sigma")
+
+    def __post_init__(self) -> None:
+        _require_within("prior_count", self.prior_count, 0, np.inf)
+        _require_within("reward_prior_var", self.reward_prior_var, 0, np.inf)
+        if self.noise_std is not None:
+            _require_within("noise_std", self.noise_std, 0, np.inf)
+
+    def make(self, known: Known) -> TabularPSRL:
+        noise_var = _noise_std(known, self.noise_std) ** 2
+        return TabularPSRL(known, self.prior_count, self.reward_prior_var, noise_var)
+
+
+AGENTS: dict[str, type[Settings]] = {
+    "linpsrl": LinPSRL,
+    "linucb": LinUCB,
+    "lsvi-epsilon": LSVIEpsilon,
+    "lsvi-boltzmann": LSVIBoltzmann,
+    "lsvi-ucb": LSVIUCB,
+    "psrl": PSRL,
+}

@@ -1,0 +1,118 @@
+"""Regret of linear agents as a table and a figure, with the certificate, the bounds and the growth in T."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+from numpy.typing import NDArray
+
+from bdqn.linear.regret import growth_exponent
+from bdqn.report.figures import COLORS, draw_mean
+from bdqn.report.load import Array
+
+COLUMNS = ("agent", "seed", "episode", "regret", "trajectory_regret", "certificate", "bound")
+CERTIFICATE, BOUND, TRIVIAL = "--", "-.", ":"  # line styles
+
+
+@dataclass(frozen=True)
+class RegretCurves:
+    """One agent's cumulated regret at some episodes; NaN where an agent has no certificate or bound."""
+
+    agent: str
+    seeds: tuple[int, ...]
+    episode: Array  # (points,)
+    regret: Array  # (seeds, points) exact
+    trajectory_regret: Array  # (seeds, points)
+    certificate: Array  # (seeds, points)
+    bound: Array  # (seeds, points) Theorem 2, corrected; for LinPSRL Theorem 1, a reference
+
+
+class Growth(NamedTuple):
+    """The exponent of regret in T, and a 95 % interval over seeds."""
+
+    exponent: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"T^{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def grid_of(episodes: int, points: int = 100) -> NDArray[np.int64]:
+    """Episodes to keep: evenly spaced, and more closely at the beginning. The last is among them."""
+    spaced = np.concatenate([np.geomspace(1, episodes, points // 2), np.linspace(1, episodes, points // 2)])
+    return np.unique(spaced.round().astype(np.int64))
+
+
+def growth(episode: NDArray[np.int64] | Array, regret: Array, rng: np.random.Generator, samples: int = 1000) -> Growth:
+    """Fit the exponent of mean regret (seeds, points) over the last nine tenths of the episodes, resampling seeds."""
+    late = episode >= episode[-1] / 10
+    # Evenly in log T, or the many late points would outweigh the early ones.
+    grid = np.geomspace(episode[late][0], episode[-1], 30)
+    curves = np.array([np.interp(grid, episode, curve) for curve in regret])
+    rows = rng.integers(len(curves), size=(samples, len(curves)))
+    low, high = np.percentile(growth_exponent(grid, curves[rows].mean(1)), [2.5, 97.5])
+    return Growth(float(growth_exponent(grid, curves.mean(0))), float(low), float(high))
+
+
+def write_regret(path: Path, curves: Iterable[RegretCurves]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for curve in curves:
+            for row, seed in enumerate(curve.seeds):
+                values = np.stack([getattr(curve, name)[row] for name in COLUMNS[3:]], axis=1)
+                for episode, cells in zip(curve.episode, values, strict=True):
+                    shown = ("" if np.isnan(cell) else f"{cell:.5g}" for cell in cells)
+                    writer.writerow((curve.agent, seed, f"{episode:.0f}", *shown))
+
+
+def read_regret(path: Path) -> list[RegretCurves]:
+    """What ``write_regret`` has written."""
+    points: dict[str, dict[int, list[list[float]]]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            cells = [float(row[name] or "nan") for name in COLUMNS[2:]]
+            points.setdefault(row["agent"], {}).setdefault(int(row["seed"]), []).append(cells)
+    curves = []
+    for agent, seeds in points.items():
+        table = np.array(list(seeds.values()))  # (seeds, points, columns)
+        curves.append(RegretCurves(agent, tuple(seeds), table[0, :, 0], *np.moveaxis(table[..., 1:], -1, 0)))
+    return curves
+
+
+def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Generator) -> Figure:
+    """Regret on a linear axis, and with certificates and bounds on logarithmic ones."""
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    linear, logarithmic = figure.subplots(1, 2)
+    for i, curve in enumerate(curves):
+        color = COLORS[i % len(COLORS)]
+        fitted = growth(curve.episode, curve.regret, rng)
+        for axes in (linear, logarithmic):
+            draw_mean(axes, curve.episode, curve.regret, i, f"{curve.agent}: {fitted}", rng)
+        logarithmic.plot(curve.episode, curve.certificate.mean(0), color=color, linestyle=CERTIFICATE)
+        # A bound far above T, which is what not learning costs, would only squeeze the axis.
+        bound = curve.bound.mean(0)
+        bound[~(bound <= 100 * curve.episode)] = np.nan
+        logarithmic.plot(curve.episode, bound, color=color, linestyle=BOUND)
+    logarithmic.plot(curves[0].episode, curves[0].episode, color="0.6", linestyle=TRIVIAL)
+    logarithmic.set_xscale("log")
+    logarithmic.set_yscale("log")
+    linear.xaxis.set_major_formatter(EngFormatter(sep=""))
+    styles = {"regret": "-", "certificate": CERTIFICATE, "bound, up to 100 T": BOUND, "T": TRIVIAL}
+    lines = [logarithmic.plot([], [], style, color="0.4", label=name)[0] for name, style in styles.items()]
+    logarithmic.legend(handles=lines, frameon=False, fontsize=8)
+    linear.legend(frameon=False, fontsize=8)
+    for axes in (linear, logarithmic):
+        axes.set_xlabel("episodes, T")
+        axes.set_ylabel("regret, cumulated")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title)
+    return figure
