@@ -7,13 +7,20 @@ READY_DEV := $(VENV)/.ready-dev
 BENCH := .venv-bench
 READY_BENCH := $(BENCH)/.ready
 
-.PHONY: demo test test-long check setup bench bench-quick clean
+.PHONY: demo test test-long check setup browser bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest
+
+# Pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped, and say so.
+browser:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	|| { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	     && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core > /dev/null; } \
+	|| echo "No Chromium, and it cannot be installed here: tests of pages in a browser will be skipped."
 
 test-long: $(READY_DEV)
 	$(BIN)/python -m pytest -m long -rA

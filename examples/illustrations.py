@@ -11,12 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bdqn.report.drawings import BELIEFS, SAFETY_NAMES, SAME_MEAN
 from bdqn.report.figures import save
 from bdqn.report.illustrations import Belief, exploration_figure, safety_figure
-
-WELL_KNOWN: Belief = (np.array([1.0, 0.85, 0.8, 0.75, 0.2, 0.1]), np.full(6, 0.05))
-ONE_UNKNOWN: Belief = (np.array([1.0, 0.8, 0.6, 0.5, 0.85, 0.85]), np.array([0.05, 0.05, 0.05, 0.05, 0.05, 0.5]))
-SAME_MEAN: Belief = (np.array([1.0, 1.0]), np.array([0.25, 0.75]))
 
 
 def belief_of(run: str) -> Belief:
@@ -34,9 +31,8 @@ def main() -> None:
     parser.add_argument("--run", help="a run of a Bayesian agent, to be drawn too")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
-    beliefs = {"(a) every value is well known": WELL_KNOWN, "(b) action 6 is hardly known": ONE_UNKNOWN}
-    save(exploration_figure(beliefs, rng), options.out / "exploration.png")
-    save(safety_figure(*SAME_MEAN, names=["action 1, well known", "action 2, less so"]), options.out / "safety.png")
+    save(exploration_figure(BELIEFS, rng), options.out / "exploration.png")
+    save(safety_figure(*SAME_MEAN, names=SAFETY_NAMES), options.out / "safety.png")
     if options.run:
         save(exploration_figure({options.run: belief_of(options.run)}, rng), options.out / "agent.png")
 

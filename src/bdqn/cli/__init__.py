@@ -18,6 +18,8 @@ VERBS = {
     "sweep": "run all trials of a file: agents, environments and seeds",
     "compare": "compare the agents of a sweep, with intervals over seeds",
     "linear": "run LinPSRL, LinUCB and others on linear problems, and measure their regret exactly",
+    "report": "write one page about runs, with the paper's tables beside them if asked for",
+    "watch": "write one page that plays an episode beside the agent's beliefs",
     "presets": "list presets, or show every value of one with its source",
     "agents": "list the agents and their settings",
     "doctor": "say what is installed here, how fast it is, and how long a preset would take",

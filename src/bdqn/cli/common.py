@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bdqn.settings import SettingError
+
+if TYPE_CHECKING:
+    from bdqn.learner import Learner
 
 
 class RunFailed(RuntimeError):
@@ -40,6 +45,17 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
         raise SettingError(f"device {device!r} cannot be used here: {error}") from error
     if threads is not None or family != "atari":  # torch's own choice is all cores
         torch.set_num_threads(threads or 1)
+
+
+def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:
+    """A trained agent that will not learn, so it needs no large memory."""
+    from bdqn import generation
+    from bdqn.checkpoint import find_agent, load
+
+    folder = find_agent(path, best=best)
+    about = generation.read(folder).about
+    prepare_torch(device, about["family"])
+    return load(folder, env, device=device, buffer_size=min(about["settings"].get("buffer_size", 10_000), 10_000))
 
 
 def on_one_line(text: object) -> str:

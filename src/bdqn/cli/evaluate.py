@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, correctable, prepare_torch, print_rows
+from bdqn.cli.common import RunFailed, correctable, load_to_play, print_rows
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import build, setting, settings_of
 
@@ -39,22 +39,11 @@ def run(argv: list[str]) -> int:
     args = parser.parse(argv)
     options = build(Options, given(args, known))
 
-    from bdqn import generation
-    from bdqn.checkpoint import find_agent, load
     from bdqn.evaluation import evaluate
     from bdqn.finite import NonFiniteError
 
     with correctable():
-        folder = find_agent(Path(args.run), best=args.best)
-        about = generation.read(folder).about
-        prepare_torch(options.device, about["family"])
-        # It will not learn, so it needs no large memory.
-        learner = load(
-            folder,
-            options.env,
-            device=options.device,
-            buffer_size=min(about["settings"].get("buffer_size", 10_000), 10_000),
-        )
+        learner = load_to_play(Path(args.run), options.env, options.device, best=args.best)
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon

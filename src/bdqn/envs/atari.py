@@ -136,6 +136,10 @@ class AtariEnv(gym.Env[Frames, Any]):
         """Give the emulator's screen in colour."""
         return self.ale.getScreenRGB() if self.render_mode == "rgb_array" else None
 
+    def get_action_meanings(self) -> list[str]:
+        """Name the actions, as ale_py's own environment does."""
+        return [action.name for action in self._actions]
+
     def _look(self, pool: bool) -> None:
         """Read the screen, over the one held or into its pixelwise maximum with it."""
         if pool:

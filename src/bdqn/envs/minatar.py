@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bdqn.envs.extras import import_extra
 from bdqn.envs.state import generator_state, set_generator_state
 
+_MEANINGS = {"n": "no-op", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
 _CONSTANT = {"channels", "action_map", "random"}  # of a game; its generator is kept by name
 Grid = NDArray[np.bool_]
 
@@ -77,6 +78,10 @@ class MinAtar(gym.Env[Grid, Any]):
         vars(self.game.env).update(state["game"])
         self.game.last_action = state["last_action"]
         set_generator_state(self.game.random, state["random"])
+
+    def get_action_meanings(self) -> list[str]:
+        """Name the actions."""
+        return [_MEANINGS[self.game.env.action_map[action]] for action in self._actions]
 
     def render(self) -> NDArray[np.uint8] | None:
         """Paint every cell in the colour of its last occupied channel, black if it is empty."""

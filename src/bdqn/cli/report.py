@@ -1,0 +1,49 @@
+"""``bdqn report``: one page about runs, with the paper's tables beside them if asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli.options import Parser
+from bdqn.settings import SettingError
+
+
+def run(argv: list[str]) -> int:
+    """Read the runs, write the page, name what is missing."""
+    parser = Parser(
+        prog="bdqn report",
+        description="Write one self-contained page about runs: curves, scores, settings, posteriors, provenance.",
+    )
+    parser.add_argument("runs", metavar="RUNS", nargs="+", help="directories of sweeps or of runs")
+    parser.add_argument("--out", metavar="FILE", default="report.html", help="the page [%(default)s]")
+    parser.add_argument(
+        "--paper", action="store_true", help="add the paper's tables and figures, with ours beside them"
+    )
+    parser.add_argument("--tables", metavar="DIR", help="also write every table as CSV, Markdown and LaTeX")
+    parser.add_argument("--title", help="heading of the page [the directories' names]")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap [%(default)s]")
+    args = parser.parse(argv)
+
+    from bdqn.report.report import make_report
+    from bdqn.report.runs import read_runs
+
+    paths = [Path(path) for path in args.runs]
+    with correctable():
+        found = read_runs(paths)
+    for remark in found.remarks:
+        print(f"note: {on_one_line(remark)}")
+    if not found.records:
+        raise SettingError(f"{', '.join(args.runs)}: no run with a finished episode yet.")
+    title = args.title or ", ".join(path.resolve().name for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
+    made = make_report(found, title=title, paper=args.paper, seed=args.seed)
+    out = Path(args.out)
+    with correctable():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(made.html, encoding="utf-8")
+        if args.tables:
+            made.write_tables(Path(args.tables))
+    print(f"{out}: {len(found.records)} runs, {len(made.html) / 1e3:,.0f} kB")
+    if args.tables:
+        print(f"{args.tables}: {', '.join(table.name for table in made.tables)} as .csv, .md and .tex")
+    return 0

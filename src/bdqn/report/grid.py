@@ -1,0 +1,91 @@
+"""One kind of table, written as HTML, CSV, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bdqn.report.html import Html, tag
+
+MISSING = "missing"  # what a cell says that waits for a run
+NUMERIC = re.compile(r"-?[\d.,]+[kMG%]?( \(.*\))?|-|")
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "ε": r"$\varepsilon$",
+    "σ": r"$\sigma$",
+    "−": "$-$",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells for a reader, with what should catch the eye."""
+
+    name: str  # of its files
+    title: str
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    ours: frozenset[int] = frozenset()  # columns that our runs fill
+    marked: frozenset[int] = frozenset()  # rows to look at
+    faint: frozenset[int] = frozenset()  # rows to look at after those
+
+    def html(self) -> Html:
+        """A figure with its caption, which can be scrolled sideways where it is too wide."""
+        columns = range(len(self.heading))
+        numeric = {i for i in columns if i and all(NUMERIC.fullmatch(row[i]) or row[i] == MISSING for row in self.rows)}
+
+        def style(column: int, text: str = "") -> str | None:
+            names = [("n", column in numeric), ("ours", column in self.ours), ("missing", text == MISSING)]
+            return " ".join(name for name, holds in names if holds) or None
+
+        head = tag("tr", *(tag("th", self.heading[i], scope="col", class_=style(i)) for i in columns))
+        body = [
+            tag(
+                "tr",
+                tag("th", row[0], scope="row"),
+                *(tag("td", row[i], class_=style(i, row[i])) for i in columns[1:]),
+                class_="marked" if number in self.marked else "faint" if number in self.faint else None,
+            )
+            for number, row in enumerate(self.rows)
+        ]
+        table = tag("table", tag("thead", head), tag("tbody", *body))
+        caption = tag("figcaption", tag("strong", self.title), *([" ", self.note] if self.note else []))
+        scroller = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=self.title)
+        return tag("figure", caption, scroller, id=self.name)
+
+    def markdown(self) -> str:
+        lines = [self.heading, ("---",) * len(self.heading), *self.rows]
+        cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+        table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        return f"**{self.title}** {self.note}".strip() + f"\n\n{table}\n"
+
+    def latex(self) -> str:
+        """A tabular of the standard kind: it needs no package."""
+        lines = [" & ".join(map(_latex, row)) + r" \\" for row in (self.heading, *self.rows)]
+        lines.insert(1, r"\hline")
+        columns = "l" + "r" * (len(self.heading) - 1)
+        body = "\n".join(lines)
+        return f"% {self.title}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n"
+
+    def write(self, folder: Path) -> None:
+        """NAME.csv, NAME.md and NAME.tex."""
+        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([self.heading, *self.rows])
+        (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
+        (folder / f"{self.name}.tex").write_text(self.latex(), encoding="utf-8")
+
+
+def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Grid:
+    return Grid(name, title, tuple(heading), tuple(tuple(row) for row in rows), note)
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)

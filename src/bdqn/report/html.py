@@ -1,0 +1,72 @@
+"""HTML put together from elements: text is escaped unless it already is HTML, so that nothing in a run can act."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from html import escape
+from importlib import resources
+from typing import Any
+
+Attribute = str | float | bool | None
+VOID = {"meta", "img", "input", "br", "line", "path", "rect", "circle", "polygon"}  # have no content
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+
+def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
+    """An element. ``class_`` stands for class, ``_`` for ``-``; True is an attribute without value, None is none."""
+    shown = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    if name in VOID:
+        return Html(f"<{name}{shown}>" if name in ("meta", "img", "input", "br") else f"<{name}{shown}/>")
+    return Html(f"<{name}{shown}>{join(children)}</{name}>")
+
+
+def join(children: Iterable[str]) -> Html:
+    """Parts side by side; those that are plain text are escaped."""
+    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
+
+
+def data(identifier: str, content: Any) -> Html:
+    """Data for a script. A ``<`` within is written so that no text can end the element."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return tag("script", Html(text), id=identifier, type="application/json")
+
+
+def png_uri(png: bytes) -> str:
+    """A picture within the page."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def page(title: str, *body: str, styles: Iterable[str] = ("page.css",), scripts: Iterable[str] = ()) -> str:
+    """One self-contained page: styles and scripts are part of it, and it asks the network for nothing."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        # Even if something in a run were taken for HTML, the browser would fetch nothing.
+        tag(
+            "meta",
+            http_equiv="Content-Security-Policy",
+            content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+        ),
+        tag("title", title),
+        *(tag("style", Html(_asset(name))) for name in styles),
+    )
+    scripted = (tag("script", Html(_asset(name))) for name in scripts)
+    return "<!doctype html>\n" + tag("html", head, tag("body", *body, *scripted), lang="en") + "\n"
+
+
+def _asset(name: str) -> str:
+    return (resources.files("bdqn.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _attribute(key: str, value: Attribute) -> str:
+    name = key.removesuffix("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f' {name}="{escape(text)}"'

@@ -1,0 +1,59 @@
+"""A report: one self-contained page about runs, and its tables as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bdqn.report import reproduction, summary
+from bdqn.report.grid import Grid
+from bdqn.report.html import page, tag
+from bdqn.report.runs import Runs
+
+FEW = 5  # remarks that are shown without being asked for
+
+
+@dataclass(frozen=True)
+class Report:
+    """The page, and every table that is on it."""
+
+    html: str
+    tables: tuple[Grid, ...]
+
+    def write_tables(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in self.tables:
+            table.write(folder)
+
+
+def make_report(runs: Runs, *, title: str, paper: bool = False, seed: int = 0) -> Report:
+    """Everything that these runs say; with ``paper``, beside what the paper says."""
+    rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
+    curves = summary.learning_curves(runs, rng)
+    scores, settings = summary.score_grid(runs, rng), summary.settings_grid(runs)
+    provenance = summary.provenance_grids(runs)
+    papers = reproduction.tables(runs) if paper else []
+    sections = [
+        curves,
+        summary.section("Scores", scores.html()),
+        summary.section("Settings", settings.html()),
+        summary.diagnostics(runs, rng),
+        reproduction.paper_section(runs, papers, rng) if paper else None,
+        summary.section("Provenance", *(table.html() for table in provenance)),
+    ]
+    notes = tag("ul", *(tag("li", remark) for remark in runs.remarks))
+    many = len(runs.remarks) > FEW
+    folded = tag("details", tag("summary", f"{len(runs.remarks)} remarks: what is missing or unfinished"), notes)
+    remarks = tag("div", folded if many else notes, class_="remarks") if runs.remarks else ""
+    counts = f"{len(runs.records)} runs of {_several(runs.groups)} on {_several(runs.envs)}"
+    header = tag(
+        "header", tag("p", "bdqn report: Bayesian DQN", class_="kicker"), tag("h1", title), tag("p", counts), remarks
+    )
+    body = tag("main", header, *(part for part in sections if part is not None))
+    return Report(page(title, body, scripts=("report.js",)), (scores, settings, *provenance, *papers))
+
+
+def _several(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"

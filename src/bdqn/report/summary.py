@@ -1,0 +1,226 @@
+"""What a report says of any runs: learning curves, scores, settings, posteriors, and where it all comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bdqn.report import stats
+from bdqn.report.charts import COLOURS, Series, line_chart
+from bdqn.report.grid import MISSING, Grid, grid
+from bdqn.report.html import Html, tag
+from bdqn.report.load import Array
+from bdqn.report.runs import Record, Runs
+
+SCORES = {"final": "last 100 episodes", "area": "mean over training", "evaluation": "greedy evaluation"}
+# Metric, what it is, whether its axis is logarithmic.
+DIAGNOSTICS = (
+    ("posterior/std_mean", "Spread of Q", False),
+    ("posterior/action_gap", "Gap between the best two actions", False),
+    ("posterior/draw_differs", "Share of draws that act unlike the mean", False),
+    ("posterior/condition_number", "Condition number of the precision", True),
+    ("posterior/samples_per_action", "Transitions of the rarest action", False),
+    ("posterior/noise_var", "Noise variance", False),
+)
+DIGITS = 4  # of a score
+
+
+def section(title: str, *body: str, lead: str = "") -> Html:
+    """A part of the page that can be linked to."""
+    parts = [tag("h2", title), *([tag("p", lead, class_="lead")] if lead else []), *body]
+    return tag("section", *parts, id="-".join(title.lower().split()))
+
+
+def charts(parts: Sequence[Html]) -> Html:
+    return tag("div", *parts, class_="charts")
+
+
+def colour_of(runs: Runs, group: str) -> int:
+    """A group has one colour on the whole page."""
+    return runs.groups.index(group) % COLOURS
+
+
+def show(value: float) -> str:
+    """A score for a reader."""
+    if np.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10 ** (DIGITS - 1) else f"{value:.{DIGITS - 1}g}" if value else "0"
+
+
+def band(name: str, colour: int, x: Array, curves: Array, rng: np.random.Generator) -> Series:
+    """Mean over seeds with a 95 % bootstrap interval; a single seed has none."""
+    known = np.isfinite(curves).all(0)
+    x, curves = x[known], curves[:, known]
+    label = f"{name} ({len(curves)} seed{'s' * (len(curves) > 1)})"
+    if len(curves) == 1 or not known.any():
+        return Series(label, colour, x, curves.mean(0))
+    low, high = stats.bootstrap(lambda s: s["curves"].mean(-2), {"curves": curves}, rng, samples=1_000)
+    return Series(label, colour, x, curves.mean(0), np.asarray(low), np.asarray(high))
+
+
+def curve_series(runs: Runs, env: str, groups: Sequence[str], rng: np.random.Generator) -> list[Series]:
+    """Each group's learning curve on an environment."""
+    found = ((group, runs.of(group, env)) for group in groups)
+    return [
+        band(group, colour_of(runs, group), mine[0].step, np.array([record.curve for record in mine]), rng)
+        for group, mine in found
+        if mine
+    ]
+
+
+def learning_curves(runs: Runs, rng: np.random.Generator) -> Html:
+    drawn = [
+        line_chart(f"curve-{i}", env, curve_series(runs, env, runs.groups, rng), "return")
+        for i, env in enumerate(runs.envs)
+    ]
+    return section(
+        "Learning curves",
+        charts(drawn),
+        lead="Mean return of the last 100 episodes, as the agents behaved. Bands: 95 % bootstrap intervals over seeds.",
+    )
+
+
+# --- scores and settings ------------------------------------------------------------------------------------------
+
+
+def interval(values: Sequence[float], rng: np.random.Generator) -> str:
+    """Mean over seeds, with its interval where there are several."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if len(known) < len(values) or not len(known):
+        return "-"
+    if len(known) == 1:
+        return show(float(known[0]))
+    low, high = stats.bootstrap(stats.mean, {"all": known}, rng)
+    return f"{show(float(known.mean()))} ({show(float(low))} to {show(float(high))})"
+
+
+def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
+    """Every group's scores on every environment; evaluations at another epsilon where somebody asked for them."""
+    epsilons = sorted({found.epsilon for record in runs.records for found in record.evaluated})
+    rows = []
+    for env in runs.envs:
+        for group in runs.groups:
+            mine = runs.of(group, env)
+            cells = [interval([getattr(r, kind) for r in mine], rng) if mine else MISSING for kind in SCORES]
+            cells += [interval([r.evaluated_at(e) for r in mine], rng) if mine else MISSING for e in epsilons]
+            rows.append([env, group, str(len(mine)), _span([r.decisions for r in mine]), *cells])
+    heading = ["environment", "group", "seeds", "decisions", *SCORES.values()]
+    return grid(
+        "scores",
+        "Scores",
+        [*heading, *(f"at epsilon {epsilon:g}" for epsilon in epsilons)],
+        rows,
+        "Mean over seeds (95 % bootstrap interval). A dash: not known for every seed.",
+    )
+
+
+def _span(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "0"
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def settings_grid(runs: Runs) -> Grid:
+    """Settings side by side; those that differ between groups come first, and are marked."""
+    columns = [[record.settings for record in runs.of(group)] for group in runs.groups]
+    names = dict.fromkeys(name for group in columns for settings in group for name in settings)
+    rows = [(name, *(_values(group, name) for group in columns)) for name in names]
+    differing = [row for row in rows if len({*row[1:]} - {"-"}) > 1]
+    own = [row for row in rows if row not in differing and "-" in row[1:]]
+    alike = [row for row in rows if row not in differing and row not in own]
+    note = (
+        f"First the {len(differing)} that differ, then the {len(own)} that only some agents have, then the "
+        f"{len(alike)} that are alike. Several values: by environment."
+    )
+    table = grid("settings", "Settings side by side", ["setting", *runs.groups], [*differing, *own, *alike], note)
+    first, second = len(differing), len(differing) + len(own)
+    return replace(table, marked=frozenset(range(first)), faint=frozenset(range(first, second)))
+
+
+def _values(group: Sequence[Mapping[str, Any]], name: str) -> str:
+    """A group's value; several where its runs differ, by environment for instance."""
+    found = dict.fromkeys(_plain(settings[name]) for settings in group if name in settings)
+    return " / ".join(found) or "-"
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- posteriors ---------------------------------------------------------------------------------------------------
+
+
+def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
+    """How every posterior fared; None if no agent has one."""
+    having = [r for r in runs.records if any(name in r.metrics for name, _, _ in DIAGNOSTICS)]
+    if not having:
+        return None
+    parts = []
+    for i, env in enumerate(dict.fromkeys(record.env for record in having)):
+        groups = list(dict.fromkeys(record.group for record in having if record.env == env))
+        drawn = [
+            line_chart(f"posterior-{i}-{j}", title, _metric(runs, env, groups, name, rng), name, log=log)
+            for j, (name, title, log) in enumerate(DIAGNOSTICS)
+        ]
+        parts.append(tag("details", tag("summary", env), charts(drawn), open=i == 0))
+    return section(
+        "Posterior diagnostics",
+        *parts,
+        lead="Is the belief of a sensible width? The spread should be of the size of the gap between actions: far "
+        "above, the agent acts at random; far below, it is greedy. Values are in the learner's unit of reward. "
+        "Calibration needs played episodes, which these files do not hold: bdqn watch shows it.",
+    )
+
+
+def _metric(runs: Runs, env: str, groups: Sequence[str], name: str, rng: np.random.Generator) -> list[Series]:
+    found = []
+    for group in groups:
+        tables = [record.metrics for record in runs.of(group, env) if name in record.metrics]
+        if tables:
+            rows = min(len(table["step"]) for table in tables)
+            values = np.array([table[name][:rows] for table in tables])
+            found.append(band(group, colour_of(runs, group), tables[0]["step"][:rows], values, rng))
+    return found
+
+
+# --- provenance ---------------------------------------------------------------------------------------------------
+
+
+def provenance_grids(runs: Runs) -> list[Grid]:
+    """What all runs share, then each run with what is its own."""
+    facts = [_facts(record) for record in runs.records]
+    names = list(dict.fromkeys(name for fact in facts for name in fact))
+    shared = [name for name in names if len({fact.get(name, "-") for fact in facts}) == 1]
+    own = [name for name in names if name not in shared]
+    identity = ["run", "group", "environment", "seed"]
+    rows = [
+        [record.path.name, record.group, record.env, str(record.seed), *(fact.get(name, "-") for name in own)]
+        for record, fact in zip(runs.records, facts, strict=True)
+    ]
+    return [
+        grid("shared", "Shared by all runs", ["", "value"], [[name, facts[0].get(name, "-")] for name in shared]),
+        grid("runs", "Every run", [*identity, *own], rows),
+    ]
+
+
+def _facts(record: Record) -> dict[str, str]:
+    meta = record.meta
+    machine = {name: value for name, value in (meta.get("machine") or {}).items() if value}
+    return {
+        "status": str(meta.get("status", "unknown")),
+        "decisions": f"{record.decisions:,} of {int(record.config['steps']):,}",
+        "preset": str(record.config.get("preset", "-")),
+        "protocol": str(meta.get("protocol", "-")),
+        "commit": str(meta.get("git_commit") or "-"),
+        **{f"{name} version": str(version) for name, version in (meta.get("versions") or {}).items() if version},
+        "machine": ", ".join(f"{name} {value}" for name, value in machine.items()) or "-",
+        "device": str(meta.get("device", record.config.get("device", "-"))),
+        "threads": str(record.config.get("threads", "-")),
+        "started": str(meta.get("started", "-"))[:19],
+        "resumed": str(len(meta.get("resumed") or [])),
+        "command": record.command or "-",
+    }

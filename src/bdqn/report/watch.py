@@ -1,0 +1,185 @@
+"""A page that plays an episode beside what the agent believed at each decision. It is given plain arrays."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.report.html import Html, data, page, png_uri, tag
+from bdqn.report.load import Array
+
+Picture = NDArray[np.uint8]  # (height, width, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was seen, believed and done, decision by decision; one row each."""
+
+    title: str
+    facts: dict[str, str]  # for the reader, by name
+    actions: tuple[str, ...]  # their names
+    pictures: list[Picture]  # of each decision; none where only the observations can be shown
+    observations: Array  # (decisions, numbers), between -1 and 1; without columns where there are pictures
+    mean: Array  # (decisions, actions), in the environment's rewards
+    draw: Array  # (decisions, actions): the Q-function that it acted by
+    std: Array | None  # (decisions, actions): epistemic; None: this agent keeps no posterior
+    predictive_std: Array | None
+    best: Array | None  # (decisions, actions): probability of being the best
+    action: NDArray[np.int64]
+    redrawn: NDArray[np.bool_]  # a new draw was made before this decision
+    reward: Array
+    ended: NDArray[np.bool_]  # the episode ended with this decision
+    outcome: Array  # discounted return that followed; NaN where it was cut short
+
+    @property
+    def draws(self) -> bool:
+        """Whether it acted by anything but the mean."""
+        return not np.array_equal(self.draw, self.mean)
+
+    @property
+    def calibration(self) -> dict[float, float] | None:
+        """Share of outcomes within so many predictive standard deviations of Q; None if none is known."""
+        if self.predictive_std is None:
+            return None
+        rows = np.arange(len(self.action))
+        centre, spread = self.mean[rows, self.action], self.predictive_std[rows, self.action]
+        known = np.isfinite(self.outcome)
+        if not known.any():
+            return None
+        distance = np.abs(self.outcome - centre)[known] / spread[known]
+        return {width: float((distance <= width).mean()) for width in (1.0, 2.0)}
+
+
+def watch_page(recording: Recording) -> str:
+    """The whole page."""
+    facts = dict(recording.facts)
+    found = recording.calibration
+    if found is not None:
+        facts["calibration"] = (
+            f"the return that followed was within 1 predictive std of Q in {found[1.0]:.0%} of decisions, within 2 in "
+            f"{found[2.0]:.0%} (a calibrated Gaussian: 68% and 95%)"
+        )
+    pictures, order = _distinct(recording.pictures)
+    content = {
+        "actions": recording.actions,
+        "pictures": [png_uri(png(picture)) for picture in pictures],
+        "order": order,
+        "observations": _rows(recording.observations),
+        "mean": _rows(recording.mean),
+        "draw": _rows(recording.draw) if recording.draws else None,
+        "std": _rows(recording.std),
+        "best": _rows(recording.best),
+        "action": recording.action.tolist(),
+        "redrawn": recording.redrawn.tolist(),
+        "reward": _numbers(recording.reward),
+        "ended": recording.ended.tolist(),
+    }
+    body = tag(
+        "main",
+        tag("header", tag("p", "bdqn watch: Bayesian DQN", class_="kicker"), tag("h1", recording.title)),
+        _stage(recording),
+        tag(
+            "dl", *(part for name, text in facts.items() for part in (tag("dt", name), tag("dd", text))), class_="facts"
+        ),
+        data("recording", content),
+    )
+    return page(recording.title, body, styles=("page.css", "watch.css"), scripts=("watch.js",))
+
+
+def _stage(recording: Recording) -> Html:
+    last = len(recording.action) - 1
+    seen = (
+        tag("img", id="picture", alt="What the environment shows", draggable="false")
+        if recording.pictures
+        else tag("svg", id="bars", role="img", aria_label="The observation, a bar per number", viewBox="0 0 300 220")
+    )
+    belief = "Belief about Q" if recording.std is not None else "Q-values"
+    bells = [("bell-key", "belief: as wide as it is unsure")] if recording.std is not None else []
+    draws = [("draw", "current draw")] if recording.draws else []
+    legend = [("mean", "mean" if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action")]
+    return tag(
+        "div",
+        tag("section", seen, tag("p", "", id="status", role="status"), class_="panel seen", aria_label="Environment"),
+        tag(
+            "section",
+            tag("h2", belief),
+            tag("svg", id="belief", role="img", aria_label=f"{belief} of every action"),
+            tag("p", *(tag("span", tag("i", class_=f"swatch {name}"), text) for name, text in legend), class_="legend"),
+            class_="panel",
+        ),
+        tag(
+            "section",
+            tag("h2", "Along the episode"),
+            tag("svg", id="timeline", role="img", aria_label="Uncertainty over decisions", viewBox="0 0 1000 150"),
+            tag("p", "", id="timeline-legend", class_="legend"),
+            tag(
+                "div",
+                tag("button", "Play", id="play", type="button", aria_label="Play or pause"),
+                tag("input", id="scrub", type="range", min="0", max=str(last), value="0", aria_label="Decision"),
+                tag("label", tag("span", "speed "), _speeds()),
+                class_="controls",
+            ),
+            tag("p", "Keys: left and right, space to play, home and end.", class_="hint"),
+            class_="panel wide",
+        ),
+        class_="stage",
+    )
+
+
+def _speeds() -> Html:
+    options = (tag("option", f"{n}/s", value=str(n), selected=n == 8) for n in (2, 4, 8, 15, 30))
+    return tag("select", *options, id="speed")
+
+
+# --- pictures -----------------------------------------------------------------------------------------------------
+
+
+def png(picture: Picture) -> bytes:
+    """A picture as PNG, with a palette where 256 colours are enough: games have few."""
+    height, width, _ = picture.shape
+    colours, indices = np.unique(picture.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(colours) <= 256:
+        kind, rows, palette = 3, indices.reshape(height, width).astype(np.uint8), _chunk(b"PLTE", colours.tobytes())
+    else:
+        kind, rows, palette = 2, picture.reshape(height, -1), b""
+    lines = np.hstack([np.zeros((height, 1), np.uint8), rows])  # each begins with its filter: none
+    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + header
+        + palette
+        + _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
+        + _chunk(b"IEND", b"")
+    )
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def _distinct(pictures: list[Picture]) -> tuple[list[Picture], list[int]]:
+    """Every picture once, and which of them each decision shows."""
+    found: dict[bytes, int] = {}
+    kept: list[Picture] = []
+    order = []
+    for picture in pictures:
+        key = picture.tobytes()
+        if key not in found:
+            found[key] = len(kept)
+            kept.append(picture)
+        order.append(found[key])
+    return kept, order
+
+
+def _rows(values: Array | None) -> list[list[Any]] | None:
+    return None if values is None else [_numbers(row) for row in values]
+
+
+def _numbers(values: Array) -> list[float]:
+    """Four digits are more than a screen shows."""
+    return [float(f"{value:.4g}") for value in values.tolist()]

@@ -1,0 +1,75 @@
+"""What pages are made of: elements, tables and charts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bdqn.report.charts import Scale, Series, _ticks, line_chart, si
+from bdqn.report.grid import grid
+from bdqn.report.html import Html, data, page, tag
+
+
+def test_text_is_escaped_and_html_is_not() -> None:
+    made = tag("p", "a < b & c", tag("b", "bold"), title='say "x"', class_="lead", hidden=True, id=None)
+    assert made == '<p title="say &quot;x&quot;" class="lead" hidden>a &lt; b &amp; c<b>bold</b></p>'
+
+
+def test_data_cannot_end_their_element() -> None:
+    made = data("x", {"name": "</script><script>alert(1)</script>"})
+    assert made.count("<") == 2, "those of the element itself"
+    assert "\\u003c/script>" in made
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        data("x", float("nan"))  # JavaScript could not read it
+
+
+def test_a_page_brings_everything_with_it() -> None:
+    made = page("T", tag("p", "x"), scripts=("report.js",))
+    assert "<style>" in made
+    assert "http://" not in made.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+    assert "https://" not in made
+    assert "default-src 'none'" in made.replace("&#x27;", "'")
+
+
+def test_a_table_is_the_same_in_every_format(tmp_path: Path) -> None:
+    made = grid("t", "Title", ["name", "50 %"], [["a_b", "1|2"], ["c", "-"]], "note")
+    made.write(tmp_path)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["name", "50 %"], ["a_b", "1|2"], ["c", "-"]]
+    assert "| a_b | 1\\|2 |" in (tmp_path / "t.md").read_text()
+    assert "a\\_b & 1|2 \\\\" in (tmp_path / "t.tex").read_text()
+    assert "name & 50 \\% \\\\\n\\hline" in (tmp_path / "t.tex").read_text()
+
+
+def test_columns_of_numbers_stand_to_the_right() -> None:
+    made = grid("t", "T", ["game", "score", "why"], [["a", "5.52k", "3 of them"], ["b", "1 (0.5 to 2)", "x"]]).html()
+    assert '<td class="n">5.52k</td>' in made
+    assert "<td>3 of them</td>" in made
+
+
+def test_numbers_for_readers() -> None:
+    assert [si(v) for v in (0, 0.0215, 999, 25_000, 3.24e6, -2e9)] == ["0", "0.0215", "999", "25k", "3.24M", "-2G"]
+
+
+def test_scales_map_their_ends_to_the_picture() -> None:
+    scale = Scale(1.0, 1000.0, 200.0, 0.0, log=True)
+    assert [scale(v) for v in (1.0, 10.0, 1000.0)] == pytest.approx([200.0, 400 / 3, 0.0])
+    assert _ticks(Scale(0.0, 95_000.0, 0.0, 1.0)) == [0, 20_000, 40_000, 60_000, 80_000]
+    assert _ticks(Scale(-21.0, 21.0, 0.0, 1.0)) == [-20, -10, 0, 10, 20]
+
+
+def test_a_chart_draws_lines_bands_and_gaps() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    line = Series("a", 0, x, np.array([1.0, np.nan, 2.0, 3.0]), x - 1, x + 1)
+    made = line_chart("c", "Title", [line], "return")
+    assert made.count("polygon") == 1
+    path = made.split(' d="')[1].split('"')[0]
+    assert (path.count("M"), path.count("L")) == (2, 1), "a gap begins a new line"
+    assert isinstance(made, Html)
+
+
+def test_a_chart_without_runs_says_so() -> None:
+    assert "No run has this yet." in line_chart("c", "T", [Series("a", 0, np.ones(2), np.full(2, np.nan))], "y")

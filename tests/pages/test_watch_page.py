@@ -1,0 +1,167 @@
+"""``bdqn watch``: an episode is recorded as it was played, and its page can be scrubbed in a real browser."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+import bdqn
+from bdqn.cli import main
+from bdqn.playback import compact, grid_picture, outcomes, record, scaled
+from bdqn.report.watch import png, watch_page
+from pages.browser import Browser
+from pages.common import EVIL, recording
+
+SMALL = {"learning_starts": 50, "features": 8, "buffer_size": 500, "posterior_update_interval": 50}
+
+
+@pytest.fixture(scope="module")
+def learner() -> bdqn.Learner:
+    return bdqn.make("bdqn", "bdqn/DeepSea-v0", env_kwargs={"size": 4}, **SMALL).learn(120)
+
+
+def test_a_recording_says_what_happened(learner: bdqn.Learner) -> None:
+    made = record(learner, episodes=3, max_steps=100)
+    assert len(made.action) == 12, "three dives of four decisions"
+    np.testing.assert_array_equal(np.flatnonzero(made.ended), [3, 7, 11])
+    np.testing.assert_array_equal(np.flatnonzero(made.redrawn), [0, 4, 8])  # redraw = "episode"
+    np.testing.assert_array_equal(made.action, made.draw.argmax(1))  # Thompson sampling
+    assert made.std is not None
+    assert made.best is not None
+    np.testing.assert_allclose(made.best.sum(1), 1)
+    first = learner.q_posterior(np.eye(4, dtype=np.float32)[[0, 0, 0, 0]] * np.eye(4)[:, :1])
+    np.testing.assert_allclose(made.mean[0], first.mean, rtol=1e-5)
+    np.testing.assert_allclose(made.std[0], first.std, rtol=1e-5)
+    assert made.pictures[0].shape == (4, 4, 3)
+
+
+def test_playing_leaves_the_learner_as_it_was(learner: bdqn.Learner) -> None:
+    one, two = (record(learner, max_steps=4, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one.draw, two.draw)
+    assert learner.num_timesteps == 120
+
+
+def test_an_environment_that_can_be_seen_is_shown_by_its_own_pictures() -> None:
+    learner = bdqn.make("ddqn", "MinAtar/Breakout-v1", learning_starts=50, features=8, buffer_size=500)
+    made = record(learner, max_steps=3)
+    assert made.actions == ("no-op", "left", "right")
+    assert [picture.shape for picture in made.pictures] == [(10, 10, 3)] * 3
+    assert "render_mode" not in learner.env_kwargs, "what it was made with stays as it was"
+
+
+def test_only_episodes_that_came_to_their_end_have_an_outcome(learner: bdqn.Learner) -> None:
+    assert np.isfinite(record(learner).outcome).all(), "a dive ends at the bottom"
+    short = {"learning_starts": 50, "features": 8, "buffer_size": 500, "env_kwargs": {"max_episode_steps": 3}}
+    made = record(bdqn.make("ddqn", "CartPole-v1", **short))
+    assert made.ended.tolist() == [False, False, True]
+    assert np.isnan(made.outcome).all(), "nobody knows how it would have gone on"
+
+
+def test_greedy_follows_the_mean(learner: bdqn.Learner) -> None:
+    made = record(learner, max_steps=4, greedy=True)
+    np.testing.assert_array_equal(made.action, made.mean.argmax(1))
+    np.testing.assert_array_equal(made.draw, made.mean)
+    assert not made.redrawn.any()
+
+
+def test_an_agent_without_posterior_shows_q_values() -> None:
+    made = record(bdqn.make("ddqn", "CartPole-v1", learning_starts=50, features=8, buffer_size=500), max_steps=5)
+    assert (made.std, made.best, made.calibration) == (None, None, None)
+    assert made.pictures or made.observations.shape == (5, 4)
+    assert "P(best)" not in watch_page(made).split("<script>")[0]
+
+
+def test_numbers_are_shown_in_units_of_their_largest() -> None:
+    np.testing.assert_array_equal(scaled(np.array([[1.0, 0.0], [-4.0, 0.0]])), [[0.25, 0.0], [-1.0, 0.0]])
+
+
+def test_outcomes_are_discounted_and_unknown_where_cut_short() -> None:
+    ends, terminal = np.array([0, 1, 0, 1, 0], bool), np.array([0, 1, 0, 0, 0], bool)
+    made = outcomes(np.array([1.0, 2.0, 4.0, 8.0, 16.0]), ends, terminal, gamma=0.5)
+    np.testing.assert_array_equal(made, [2.0, 2.0, np.nan, np.nan, np.nan])
+
+
+def test_calibration_counts_the_outcomes_that_were_expected() -> None:
+    # Chosen means 0, -1, 2, -3, outcomes 0, 1, 2, 3, predictive stds 1, 3, 3, 5: distances 0, 2/3, 0, 6/5.
+    assert recording(4).calibration == {1.0: 0.75, 2.0: 1.0}
+    assert replace(recording(4), outcome=np.full(4, np.nan)).calibration is None
+
+
+@pytest.mark.parametrize("colours", [2, 400])
+def test_a_png_is_read_back_as_it_was(colours: int) -> None:
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 255, (colours, 3), dtype=np.uint8)[rng.integers(colours, size=(30, 20))]
+    read = matplotlib.image.imread(io.BytesIO(png(picture)))[..., :3]
+    np.testing.assert_array_equal(np.rint(255 * read), picture)
+
+
+def test_pictures_are_as_small_as_what_they_show() -> None:
+    cells = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    np.testing.assert_array_equal(compact(cells.repeat(8, 0).repeat(8, 1)), cells)
+    wide = np.arange(3 * 700 * 3, dtype=np.uint8).reshape(3, 700, 3)
+    assert compact(wide).shape[1] <= 320
+    assert grid_picture(np.eye(3))[0, 0].tolist() == [255, 214, 92]
+
+
+def test_the_command_writes_a_page(learner: bdqn.Learner, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner.save(tmp_path / "agent")
+    page = tmp_path / "deep" / "watch.html"
+    assert main(["watch", str(tmp_path / "agent"), "--out", str(page), "--episodes", "2"]) == 0
+    assert "8 decisions" in capsys.readouterr().out
+    assert page.stat().st_size < 60_000
+    assert main(["watch", str(tmp_path / "nothing")]) == 2
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("posterior", [True, False])
+@pytest.mark.parametrize("pictures", [True, False])
+def test_in_a_browser(tmp_path: Path, browser: Browser, width: int, posterior: bool, pictures: bool) -> None:
+    page = tmp_path / "watch.html"
+    page.write_text(watch_page(recording(posterior=posterior, pictures=pictures)), encoding="utf-8")
+    browser.open(page, width)
+    assert (browser.complaints, browser.requests) == ([], [])
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert EVIL in browser.run("document.querySelector('h1').textContent")
+
+    def state() -> tuple[str, str, str]:
+        shown = "document.querySelector('#picture')?.src ?? document.querySelector('#bars').innerHTML"
+        belief = browser.run("document.querySelector('#belief').innerHTML")
+        return browser.run("document.querySelector('#status').textContent"), browser.run(shown), belief
+
+    first = state()
+    assert first[0].startswith("Decision 1 of 6, new draw: left.")
+    assert ("P(best)" in first[2]) == posterior
+    before = browser.picture()
+    browser.press("ArrowRight")
+    second = state()
+    assert second[0].startswith(f"Decision 2 of 6: {EVIL}, not the mean's best (left). Reward 1")
+    assert all(a != b for a, b in zip(first, second, strict=True)), "text, picture and belief"
+    assert browser.picture() != before
+    means = browser.run("[...document.querySelectorAll('.mean-mark')].map(m => Number(m.getAttribute('x1')))")
+    assert means[0] > means[1], "Q is 1 and -1"
+    browser.press("End")
+    assert state()[0].startswith("Decision 6 of 6")
+    browser.press("ArrowRight")
+    assert state()[0].startswith("Decision 6 of 6"), "it does not run off"
+    browser.press("ArrowLeft")
+    assert state()[0].startswith("Decision 5 of 6")
+    browser.press("Home")
+    assert state() == first
+    scrub = "document.querySelector('#scrub')"
+    browser.run(f"{scrub}.value = 3; {scrub}.dispatchEvent(new Event('input'))")
+    assert state()[0].startswith("Decision 4 of 6")
+    browser.run(f"{scrub}.focus()")
+    browser.press("ArrowRight")
+    assert state()[0].startswith("Decision 5 of 6"), "the slider does not act a second time"
+    browser.press("ArrowLeft")
+    assert browser.run("document.querySelector('#play').textContent") == "Play"
+    browser.press(" ")
+    assert browser.run("document.querySelector('#play').textContent") == "Pause"
+    browser.run("new Promise(done => setTimeout(done, 400))")
+    assert not state()[0].startswith("Decision 4 of 6"), "it plays"
+    assert browser.complaints == []
