@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from tests.linear.common import the_same
 
 from bdqn.backups import Transitions, sampled_backups
 from bdqn.linear.agents import LinearAgent, linpsrl
@@ -13,6 +12,8 @@ from bdqn.linear.draws import Draws
 from bdqn.linear.families import RandomTabular
 from bdqn.linear.statistics import Episodes
 from bdqn.posterior import Fixed, Moments, Prior, fit
+
+from .common import the_same
 
 HORIZON, STATES, ACTIONS, EPISODES, DRAWS = 3, 3, 2, 12, 6_000
 PRIOR = Prior(2.0, Fixed(0.5))
