@@ -12,6 +12,7 @@ import bdqn
 from bdqn.agents import AGENTS
 from bdqn.backups import Transitions, joined, sampled_backups
 from bdqn.posterior import Fixed, Moments, Posterior, Prior, fit
+from bdqn.settings import SettingError
 
 GAMMA, NOISE, PRIOR, VISITS = 0.9, 0.5, 2.0, 4
 
@@ -177,6 +178,15 @@ def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_feat
     start, corner = np.zeros((2, 10, 10), np.float32)
     start[0, 0] = corner[9, 9] = 1.0
     assert deep.q_posterior(corner).std.min() > 5 * deep.q_posterior(start).std.max()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({"posterior_data": "minibatches"}, "posterior_data = replay"), ({"prior_scale": 1.0}, "one frozen prior")],
+)
+def test_settings_that_exclude_one_another_are_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        learner(**settings)
 
 
 def test_it_is_registered_as_a_change_to_bayesian_dqn() -> None:

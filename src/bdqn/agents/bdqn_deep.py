@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import bdqn
-from bdqn.settings import setting
+from bdqn.settings import SettingError, setting
 
 if TYPE_CHECKING:
     from bdqn.choices import Choices
@@ -37,6 +37,10 @@ def choices(settings: Settings) -> Choices:
     from bdqn.heads import Backups, BayesianHead
     from bdqn.qnetwork import PriorFeatures
 
+    if settings.backup_sweeps and settings.posterior_data == "minibatches":
+        raise SettingError("Sampled backups need the refit's transitions: set posterior_data = replay.")
+    if settings.prior_features and settings.prior_scale:
+        raise SettingError("There is one frozen prior: set prior_features or prior_scale, and the other to 0.")
     plain = bdqn.choices(settings)
     assert isinstance(plain.head, partial)
     assert plain.refit is not None
