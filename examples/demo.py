@@ -1,7 +1,7 @@
-"""Bayesian DQN beside Double DQN, with the same training settings, where reward takes exploration.
+"""Bayesian DQN, plain and deep, beside Double DQN, with the same training settings, where reward takes exploration.
 
 In DeepSea one path of 8 right moves leads to the treasure; every right move costs a little, and all other paths lead
-nowhere. Trains several seeds of both agents with `bdqn train`, prints a table, and draws their learning curves and
+nowhere. Trains several seeds of all three with `bdqn train`, prints a table, and draws their learning curves and
 the posterior over Q along the path.
 """
 
@@ -29,10 +29,10 @@ from bdqn.report.figures import draw_learning_curves, draw_posterior, save
 from bdqn.report.load import Run, read_run
 
 ENV, SIZE = "bdqn/DeepSea-v0", 8
-AGENTS = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN"}
+AGENTS = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN", "bdqn-deep": "deep Bayesian DQN"}
 # The treasure pays 1 and everything else almost nothing, so rewards need no unit, and the noise is small.
 TRAINING = ("--reward-scaling", "false")
-OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.03")}
+OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.03"), "bdqn-deep": ("--noise-var", "0.03")}
 
 
 def command(*words: str | Path) -> str:
@@ -77,6 +77,7 @@ def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
     figure = Figure(figsize=(11, 4))
     left, right = figure.subplots(1, 2)
     draw_learning_curves(left, runs, steps)
+    left.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=len(runs))
     left.set_title(f"DeepSea {SIZE}x{SIZE}: every seed, and the mean")
     belief, move_right = along_the_path(bdqn.load(runs["Bayesian DQN"][0].path))
     rows = np.arange(SIZE)

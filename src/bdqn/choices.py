@@ -136,7 +136,7 @@ def describe(choices: Choices) -> dict[str, str]:
     """The choices in words, which are the names of what was chosen."""
     extras = {
         "refit": choices.refit is not None,
-        "sampled backups": choices.refit is not None and choices.refit.keeps_rows,
+        "backups": choices.refit is not None and choices.refit.keeps_rows,
         "masks": choices.masks is not None,
         "prior": choices.prior is not None,
         "no learning": not choices.learns,
