@@ -64,16 +64,19 @@ def sampled_backups(
     for _ in range(sweeps):
         value = _best_values(rows.next_x, draws).clip(low, high)  # (n, count)
         target = rows.reward[:, None] + rows.discount[:, None] * value
-        cross = np.stack([rows.x[place].T @ target[place] for place in places]).astype(
-            np.float64
-        )  # (actions, d, count)
-        draws = np.moveaxis(solve(posterior.factor, cross), -1, 0) + perturbation
+        # Few draws times many rows: this way round the product reads the rows as they lie in memory.
+        cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, count, d)
+        solved = solve(posterior.factor, np.swapaxes(cross, -1, -2).astype(np.float64))
+        draws = np.moveaxis(solved, -1, 0) + perturbation
     return draws
 
 
 def _best_values(x: Rows, draws: Array) -> Rows:
     """max_a W_a . x of every row under every draw (n, count)."""
     count, num_actions, dim = draws.shape
-    # One large product for all draws: the rows are read once, not once per draw.
-    q = x @ draws.reshape(-1, dim).T.astype(np.float32)
-    return np.asarray(q.reshape(len(x), count, num_actions).max(-1))
+    # One large product for all draws: the rows are read once, not once per draw. Action by action, for the maximum.
+    q = x @ np.swapaxes(draws, 0, 1).reshape(-1, dim).T.astype(np.float32)
+    best = q[:, :count].copy()
+    for action in range(1, num_actions):
+        np.maximum(best, q[:, action * count : (action + 1) * count], out=best)
+    return best
