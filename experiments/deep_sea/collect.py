@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from pathlib import Path
 
@@ -30,6 +31,11 @@ def figures_of(returns: np.ndarray) -> tuple[int, int | str, int | str, str]:
     return len(found), first_where(found), first_where(bad < 0.9), f"{found[-100:].mean():.2f}"
 
 
+def is_finished(run: Path) -> bool:
+    meta = run / "meta.json"
+    return meta.exists() and json.loads(meta.read_text())["status"] == "finished"
+
+
 def main(folders: list[str]) -> None:
     rows = {}
     if RESULTS.exists():
@@ -37,8 +43,12 @@ def main(folders: list[str]) -> None:
             rows = {(row["env"], row["group"], row["seed"]): row for row in csv.DictReader(file)}
     for folder in map(Path, folders):
         for trial in SweepFolder(folder).rows():
-            run = read_run(folder / "trials" / trial["trial"])
             key = (trial["env"], trial["group"], trial["seed"])
+            path = folder / "trials" / trial["trial"]
+            if not is_finished(path):
+                print(f"{' '.join(key)} is not finished, and left out.")
+                continue
+            run = read_run(path)
             rows[key] = dict(zip(COLUMNS, (*key, *figures_of(run.raw_return)), strict=True))
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("w", newline="") as file:
