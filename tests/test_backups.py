@@ -182,7 +182,12 @@ def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_feat
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"posterior_data": "minibatches"}, "posterior_data = replay"), ({"prior_scale": 1.0}, "one frozen prior")],
+    [
+        ({"posterior_data": "minibatches"}, "posterior_data = replay"),
+        ({"gram_decay": 0.5}, "gram_decay = 0"),
+        ({"last_layer": "gradient-prior"}, "last_layer = regression"),
+        ({"prior_scale": 1.0}, "one frozen prior"),
+    ],
 )
 def test_settings_that_exclude_one_another_are_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=says):

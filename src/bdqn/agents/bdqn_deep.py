@@ -37,8 +37,16 @@ def choices(settings: Settings) -> Choices:
     from bdqn.heads import Backups, BayesianHead
     from bdqn.qnetwork import PriorFeatures
 
-    if settings.backup_sweeps and settings.posterior_data == "minibatches":
-        raise SettingError("Sampled backups need the refit's transitions: set posterior_data = replay.")
+    plain_regression = (settings.posterior_data, settings.gram_decay, settings.last_layer) == (
+        "replay",
+        0,
+        "regression",
+    )
+    if settings.backup_sweeps and not plain_regression:
+        raise SettingError(
+            "Sampled backups fit draws to the refit's transitions alone, around a prior mean of zero: set "
+            "posterior_data = replay, gram_decay = 0 and last_layer = regression, or backup_sweeps = 0."
+        )
     if settings.prior_features and settings.prior_scale:
         raise SettingError("There is one frozen prior: set prior_features or prior_scale, and the other to 0.")
     plain = bdqn.choices(settings)
