@@ -11,9 +11,8 @@ Alg. 3 of the paper is this file with a Bayesian head, greedy actions under a po
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,16 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
-from bdqn.backups import Transitions, joined
 from bdqn.choices import Bootstrap, Choices, QView, Refit
 from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
+from bdqn.distinct import Distinct
 from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
 from bdqn.heads import BayesianHead, Index, RegressionHead, TrainingIndices
 from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
 from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
 from bdqn.qnetwork import make_network, warn_if_bfloat16_is_slow
+from bdqn.refit import Regression, add_rows, regression_data
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
@@ -38,18 +38,7 @@ from bdqn.settings import Training
 from bdqn.step import Step
 from bdqn.tree import require_like
 
-REFIT_CHUNK = 1 << 21  # numbers in the observations that a refit looks at together: more would leave the cache
-REFIT_BLOCK = 4096  # rows that it adds to the Gram matrices together: these are megabytes, to be gone through each time
 WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
-
-
-@dataclass(frozen=True)
-class Regression:
-    """What a fit is made from."""
-
-    moments: Moments
-    some_phi: Tensor  # of a few of its rows, to look at what came of it
-    transitions: Transitions | None = None  # all of them, for a head that backs its draws up
 
 
 class QAgent:
@@ -99,6 +88,7 @@ class QAgent:
         self._env_steps = 0  # decisions of each environment
         self.refit_due = False  # true between decisions only where a refit was told to stop
         self._in_sync = True  # target and online network are equal
+        self._distinct = Distinct(self.replay)
         self._blas = ThreadpoolController()
         self._spread_watch = SpreadWatch()
         refit, head = choices.refit, self.online.head
@@ -123,13 +113,13 @@ class QAgent:
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
             return uniform(rng, len(obs), self.num_actions)
-        phi = self.online.features(self._tensor(obs))
+        phi = self.online.features(self.tensor(obs))
         return self.choices.policy(QView(self.online, phi, self.acting_index), self.steps, rng)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
         """phi at these observations (batch, *obs)."""
-        return self.online.features(self._tensor(obs))
+        return self.online.features(self.tensor(obs))
 
     def view(self, obs: NDArray[Any], index: Index = None) -> QView:
         """What it believes about Q at these observations (batch, *obs)."""
@@ -184,7 +174,7 @@ class QAgent:
         if self.choices.refit and self.choices.refit.from_minibatches:
             assert self.collected is not None
             with self._numpy_threads():
-                self._add_rows(self.collected, phi.detach(), torch.from_numpy(batch.action), target)
+                add_rows(self.online.head, self.collected, phi.detach(), torch.from_numpy(batch.action), target)
         if self.updates % WEIGHT_CHECK == 0:
             self.check_finite()
 
@@ -196,9 +186,9 @@ class QAgent:
         """The loss; and the features and targets that it was taken at."""
         indices = self.online.head.training_indices(self.training_index, self.rngs["draw"], len(batch.action))
         target = self.td_target(batch, indices, self.choices.bootstrap)  # (batch,) or (batch, members)
-        phi = self.online.features(self._tensor(batch.obs))
+        phi = self.online.features(self.tensor(batch.obs))
         q = self.online.q(phi, indices.predict)  # (batch, actions) or (batch, members, actions)
-        action = self._tensor(batch.action[:, None])
+        action = self.tensor(batch.action[:, None])
         if q.ndim == 3:
             predicted = q.gather(2, action[:, None].expand(-1, q.shape[1], 1)).squeeze(2)
             loss = self._error(predicted, target, batch.mask) * q.shape[1]  # the sum over members
@@ -212,7 +202,7 @@ class QAgent:
         error = nn.functional.mse_loss if self.training.loss == "squared" else nn.functional.smooth_l1_loss
         if mask is None:
             return error(predicted, target)
-        return (error(predicted, target, reduction="none") * self._tensor(mask)).mean()
+        return (error(predicted, target, reduction="none") * self.tensor(mask)).mean()
 
     @torch.no_grad()
     def td_target(
@@ -222,7 +212,7 @@ class QAgent:
 
         ``phi_target`` are the target network's features of the next observations, where someone has them already.
         """
-        next_obs = self._tensor(batch.next_obs)
+        next_obs = self.tensor(batch.next_obs)
         if phi_target is None:
             phi_target = self.target.features(next_obs)
 
@@ -232,13 +222,13 @@ class QAgent:
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)
 
-        reward, discount = (self._tensor(part) for part in self._reward_and_discount(batch))
+        reward, discount = (self.tensor(part) for part in self.reward_and_discount(batch))
         value = bootstrap(select, evaluate)
         if value.ndim == 2:  # a target for each member
             reward, discount = reward[:, None], discount[:, None]
         return torch.addcmul(reward, discount, value)
 
-    def _reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What the learner makes of rewards, and what the value that follows them is worth."""
         reward = batch.reward / np.float32(self.reward_unit or 1.0)
         if self.training.reward_clip:
@@ -284,7 +274,7 @@ class QAgent:
             with torch.no_grad():
                 # The network has the cores: threads of NumPy's would keep one busy, waiting for more to do.
                 with self._numpy_threads(1):
-                    data = self._regression(refit, stop)
+                    data = regression_data(self, refit, self._distinct, stop)
                 if data is None:
                     rng.state = before
                     return False
@@ -293,49 +283,6 @@ class QAgent:
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
         return True
-
-    def _regression(self, refit: Refit, stop: Callable[[], bool]) -> Regression | None:
-        """The data of a fit; nothing where it is told to stop."""
-        head = self.online.head
-        assert isinstance(head, RegressionHead)
-        if refit.from_minibatches:
-            assert self.collected is not None
-            some = self.replay.sample(256, self.rngs["refit"])  # for the figures only
-            return Regression(self.collected, self.online.features(self._tensor(some.obs)))
-        kept: list[Transitions] = []
-        moments = Moments.zero(head.dim, (self.num_actions,))
-        indices = head.regression_indices(self.training_index, self.rngs["refit"])
-        rows: list[tuple[Tensor, Tensor, Tensor]] = []  # features, actions and targets that are not in the moments yet
-
-        def add() -> Tensor:
-            phi, action, target = (torch.cat(column) for column in zip(*rows, strict=True))
-            self._add_rows(moments, phi, action, target)
-            rows.clear()
-            return phi
-
-        for batch in self._refit_batches(refit.batch_size):
-            if stop():
-                return None
-            phi_next = self.target.features(self._tensor(batch.next_obs))
-            target = self.td_target(batch, indices, refit.bootstrap, phi_next)
-            phi = self.online.features(self._tensor(batch.obs))
-            rows.append((phi, torch.from_numpy(batch.action), target))
-            if refit.keeps_rows:
-                reward, discount = self._reward_and_discount(batch)
-                x, next_x = (head.regressors(part).astype(np.float32) for part in (phi, phi_next))
-                kept.append(Transitions(x, batch.action, reward, discount, next_x))
-            if len(rows) * len(target) >= REFIT_BLOCK:
-                some_phi = add()
-        return Regression(moments, (add() if rows else some_phi)[-256:], joined(kept) if kept else None)
-
-    def _add_rows(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor) -> None:
-        """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""
-        head = self.online.head
-        assert isinstance(head, RegressionHead)
-        offsets = head.offsets(phi)
-        if offsets is not None:
-            target = target - offsets.gather(1, action.to(self.device)[:, None]).squeeze(1)
-        moments.add_by_action(head.regressors(phi), action.numpy(), target.cpu().numpy())
 
     def _fit_last_layer(self, refit: Refit, data: Regression) -> None:
         head, target_head, moments = self.online.head, self.target.head, data.moments
@@ -356,15 +303,6 @@ class QAgent:
         view = QView(self.online, data.some_phi, self.training_index)
         self.metrics |= posterior_metrics(head, view, data.some_phi, moments)
         self._spread_watch.look(self.metrics, float(np.abs(view.mean).mean()), isinstance(head.prior.noise, Fixed))
-
-    def _refit_batches(self, size: int) -> Iterator[Batch]:
-        """B transitions drawn with replacement, or each one once where there are no more than B."""
-        env, slot = self.replay.index()
-        if len(env) > size:
-            env, slot = self.replay.sample_index(size, self.rngs["refit"])
-        chunk = max(32, min(1024, REFIT_CHUNK // int(np.prod(self.spec.shape, initial=1))))
-        for start in range(0, len(env), chunk):
-            yield self.replay.gather(env[start : start + chunk], slot[start : start + chunk])
 
     # --- schedules ------------------------------------------------------------------------------------------
 
@@ -485,7 +423,8 @@ class QAgent:
         limit: AbstractContextManager[Any] = self._blas.limit(limits=count or torch.get_num_threads(), user_api="blas")
         return limit
 
-    def _tensor(self, array: NDArray[Any]) -> Tensor:
+    def tensor(self, array: NDArray[Any]) -> Tensor:
+        """An array on this agent's device."""
         return torch.from_numpy(array).to(self.device)
 
 

@@ -22,7 +22,7 @@ Rows = NDArray[np.float32]
 class Transitions:
     """The rows of a regression, and where each leads to. In float32: they are many, and only added up."""
 
-    x: Rows  # (n, d)
+    x: Rows  # (n, d), times the number of equal transitions that a row stands for
     action: NDArray[np.int64]
     reward: Rows
     discount: Rows  # 0 at an end

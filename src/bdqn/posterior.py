@@ -110,17 +110,24 @@ class Moments:
         """The moments of data that count only so much each."""
         return Moments(share * self.gram, share * self.cross, share * self.squares, share * self.count)
 
-    def add_by_action(self, x: ArrayLike, actions: NDArray[np.integer[Any]], y: ArrayLike) -> None:
-        """Add, in place, each row of x (n, d) to the moments of the action that was taken there."""
-        x = np.asarray(x, np.float64)
-        y = np.asarray(y, np.float64)
+    def add_by_action(
+        self, x: ArrayLike, actions: NDArray[np.integer[Any]], y: ArrayLike, counts: ArrayLike | None = None
+    ) -> None:
+        """Add, in place, each row of x (n, d) to the moments of the action that was taken there.
+
+        ``counts`` says how many equal rows each one stands for; None: itself.
+        """
+        count = np.ones(len(actions)) if counts is None else np.asarray(counts, np.float64)
+        root = np.sqrt(count)  # on both sides of a product
+        scaled_x = root[:, None] * np.asarray(x, np.float64)
+        scaled_y = root * np.asarray(y, np.float64)
         for action in np.unique(actions):
             rows = actions == action
-            x_a, y_a = x[rows], y[rows]
+            x_a, y_a = scaled_x[rows], scaled_y[rows]
             self.gram[action] += x_a.T @ x_a
             self.cross[action] += x_a.T @ y_a
             self.squares[action] += y_a @ y_a
-            self.count[action] += len(y_a)
+            self.count[action] += count[rows].sum()
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,17 @@ class Batch:
     mask: NDArray[np.bool_] | None = None  # which members may learn from it (batch, members); None: all
 
 
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What came of actions: all of a batch but its observations, and where its next observations stand."""
+
+    action: NDArray[np.int64]
+    reward: NDArray[np.float32]
+    next_slot: NDArray[np.int64]
+    terminal: NDArray[np.bool_]
+    steps: NDArray[np.int64] | None
+
+
 def bytes_per_frame(
     obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int, packed: bool = False, members: int = 0
 ) -> int:
@@ -178,23 +189,20 @@ class Replay:
 
     def gather(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
         """The transitions that stand at these places."""
-        if self.n_steps > 1:
-            return self._gather_n_steps(env, slot)
-        start, flat = env * self.slots, self._flat
-        here = start + slot
-        if self.stack:
-            # obs and next_obs share all frames but one, so one gather of stack + 1 frames serves both.
-            back = np.minimum(self._lookback, flat["reach"].take(here)[:, None])
-            frames = flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0)
-            obs, next_obs = _by_pixel(frames[:, :-1]), _by_pixel(frames[:, 1:])
+        outcomes = self.outcomes(env, slot)
+        if self.stack and self.n_steps == 1:
+            obs, next_obs = self._adjacent_stacks(env, slot)
         else:
-            obs = flat["frames"].take(here, axis=0)
-            next_obs = flat["frames"].take(start + (slot + 1) % self.slots, axis=0)
-        action, reward, terminal = (flat[name].take(here) for name in ("actions", "rewards", "terminals"))
-        return Batch(obs, action, reward, next_obs, terminal, mask=self._masks_at(here))
+            obs, next_obs = self.observations(env, slot), self.observations(env, outcomes.next_slot)
+        masks = None if self.masks is None else self._flat["masks"].take(env * self.slots + slot, axis=0)
+        return Batch(obs, outcomes.action, outcomes.reward, next_obs, outcomes.terminal, outcomes.steps, masks)
 
-    def _gather_n_steps(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
+    def outcomes(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Outcomes:
+        """The same transitions without their observations."""
         start, flat = env * self.slots, self._flat
+        if self.n_steps == 1:
+            action, reward, terminal = (flat[name].take(start + slot) for name in ("actions", "rewards", "terminals"))
+            return Outcomes(action, reward, (slot + 1) % self.slots, terminal, None)
         ahead = start[:, None] + (slot[:, None] + np.arange(self.n_steps)) % self.slots  # (batch, n)
         # No transition starts at an episode's final frame, nor at the present one: there the sum ends. It also ends
         # where nothing of value follows, though the episode may go on (a lost life).
@@ -202,26 +210,28 @@ class Replay:
         counts[:, 1:] &= ~flat["terminals"].take(ahead[:, :-1])
         counts = np.logical_and.accumulate(counts, axis=1)
         steps = counts.sum(1)
-        here, last = ahead[:, 0], ahead[np.arange(len(ahead)), steps - 1]
-        return Batch(
-            self._observations(env, slot),
-            flat["actions"].take(here),
+        return Outcomes(
+            flat["actions"].take(ahead[:, 0]),
             flat["rewards"].take(ahead) * counts,
-            self._observations(env, (slot + steps) % self.slots),
-            flat["terminals"].take(last),
+            (slot + steps) % self.slots,
+            flat["terminals"].take(ahead[np.arange(len(ahead)), steps - 1]),
             steps,
-            self._masks_at(here),
         )
 
-    def _observations(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[Any]:
+    def _adjacent_stacks(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """obs and next_obs share all frames but one, so one gather of stack + 1 frames serves both."""
+        start, flat = env * self.slots, self._flat
+        back = np.minimum(self._lookback, flat["reach"].take(start + slot)[:, None])
+        frames = flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0)
+        return _by_pixel(frames[:, :-1]), _by_pixel(frames[:, 1:])
+
+    def observations(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[Any]:
+        """The observations that stand at these places."""
         start, flat = env * self.slots, self._flat
         if not self.stack:
             return np.asarray(flat["frames"].take(start + slot, axis=0))
         back = np.minimum(self._lookback[:-1], flat["reach"].take(start + slot)[:, None])
         return _by_pixel(flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0))
-
-    def _masks_at(self, places: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-        return None if self.masks is None else self._flat["masks"].take(places, axis=0)
 
     # --- its durable copy -------------------------------------------------------------------------------------
 

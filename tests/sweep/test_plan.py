@@ -72,7 +72,7 @@ def test_a_trials_name_depends_on_its_configuration_and_on_nothing_else(write: P
 def test_what_the_preset_says_is_part_of_the_name(write: Path) -> None:
     """Should a later version have another preset, its trials are others."""
     trial = read(write, GOOD).trials[0]
-    assert trial.values["gamma"] == 0.98
+    assert trial.values["gamma"] == 0.99
     assert "gamma" not in trial.settings
 
 
@@ -128,7 +128,7 @@ WRONG = {
         "two trials are the same: bdqn and other on CartPole-v1, seed 0",
     ),
     "the preset's own value": (
-        GOOD + '[agents.other]\nagent = "bdqn"\ngamma = 0.98\n',
+        GOOD + '[agents.other]\nagent = "bdqn"\ngamma = 0.99\n',
         "two trials are the same: bdqn and other on CartPole-v1, seed 0",
     ),
     "a value written twice": (
