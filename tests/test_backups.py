@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import bdqn
 from bdqn.agents import AGENTS
@@ -20,11 +22,12 @@ GAMMA, NOISE, PRIOR, VISITS = 0.9, 0.5, 2.0, 4
 def chain(length: int, reward: float = 1.0) -> Transitions:
     """One action, states in a row, each visited a few times; the last pays and ends."""
     states = np.repeat(np.arange(length), VISITS)
-    x = np.eye(length, dtype=np.float32)[states]
+    x = np.eye(length)[states]
     last = states == length - 1
-    next_x = np.eye(length + 1, length, dtype=np.float32)[states + 1]
+    next_x = np.eye(length + 1, length)[states + 1]
     reward_of = np.where(last, reward, 0.0).astype(np.float32)
-    return Transitions(x, np.zeros(len(x), np.int64), reward_of, np.where(last, 0, GAMMA).astype(np.float32), next_x)
+    once = np.ones(len(x), np.int64)
+    return Transitions(x, once, 0 * once, reward_of, np.where(last, 0, GAMMA).astype(np.float32), next_x)
 
 
 def belief(transitions: Transitions, num_actions: int = 1) -> Posterior:
@@ -76,13 +79,14 @@ def test_each_sweep_looks_one_step_further() -> None:
 
 def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
     """Two actions at the second state: the first state's value is the larger one of the same draw."""
-    eye = np.eye(2, dtype=np.float32)
+    eye = np.eye(2)
     rows = Transitions(
         np.repeat(eye[[0, 1, 1]], 50, axis=0),
+        np.ones(150, np.int64),
         np.repeat([0, 0, 1], 50),
         np.repeat(np.array([0, 1, 1], np.float32), 50),
         np.repeat(np.array([1, 0, 0], np.float32), 50),
-        np.repeat(np.array([[0, 1], [0, 0], [0, 0]], np.float32), 50, axis=0),
+        np.repeat(np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), 50, axis=0),
     )
     draws = sampled_backups(belief(rows, 2), rows, np.random.default_rng(0), 500, sweeps=3)
     shrink = 50 / (50 + NOISE / PRIOR)
@@ -94,11 +98,12 @@ def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
 def test_values_stay_within_their_bound() -> None:
     """A loop that pays nothing, with gamma 1 and a feature that grows: it would raise its own targets for ever."""
     grows = Transitions(
-        np.ones((10, 1), np.float32),
+        np.ones((10, 1)),
+        np.ones(10, np.int64),
         np.zeros(10, np.int64),
         np.zeros(10, np.float32),
         np.ones(10, np.float32),
-        np.full((10, 1), 2.0, np.float32),
+        np.full((10, 1), 2.0),
     )
     known = belief(grows)
     free, held = (
@@ -113,11 +118,12 @@ def test_rows_may_come_in_any_order_and_in_pieces() -> None:
     rng = np.random.default_rng(2)
     n, d = 60, 4
     whole = Transitions(
-        rng.normal(size=(n, d)).astype(np.float32),
+        rng.normal(size=(n, d)),
+        np.ones(n, np.int64),
         rng.integers(3, size=n),
         rng.normal(size=n).astype(np.float32),
         np.full(n, 0.5, np.float32),
-        rng.normal(size=(n, d)).astype(np.float32),
+        rng.normal(size=(n, d)),
     )
     order = rng.permutation(n)
     pieces = [Transitions(*(part[i] for part in vars(whole).values())) for i in np.split(order, 3)]
@@ -125,6 +131,31 @@ def test_rows_may_come_in_any_order_and_in_pieces() -> None:
     one = sampled_backups(known, whole, np.random.default_rng(0), 5, 6)
     other = sampled_backups(known, joined(pieces), np.random.default_rng(0), 5, 6)
     np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_row_that_stands_for_several_counts_as_often() -> None:
+    rng = np.random.default_rng(3)
+    n, d = 40, 4
+    x, next_x = rng.normal(size=(2, n, d))
+    count, action = rng.integers(1, 50, size=n), rng.integers(2, size=n)
+    reward, discount = rng.normal(size=n).astype(np.float32), np.full(n, 0.5, np.float32)
+    merged = Transitions(x, count, action, reward, discount, next_x)
+    parts = (np.repeat(part, count, axis=0) for part in vars(merged).values())
+    spelled_out = replace(Transitions(*parts), count=np.ones(count.sum(), np.int64))
+    known = belief(spelled_out, 2)
+    one, other = (sampled_backups(known, rows, np.random.default_rng(0), 5, 6) for rows in (merged, spelled_out))
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_the_target_networks_prior_features_serve_the_online_network_too() -> None:
+    """They are frozen, so computing them once per batch of next observations is enough."""
+    agent = learner(prior_features=32).learn(100).agent
+    agent.update()  # the two networks differ
+    obs = agent.tensor(agent.replay.sample(16, np.random.default_rng(0)).next_obs)
+    with torch.no_grad():
+        phi_target = agent.target.features(obs)
+        assert torch.equal(agent.online.features(obs, like=phi_target), agent.online.features(obs))
+        assert not torch.equal(phi_target, agent.online.features(obs))
 
 
 # --- the agent --------------------------------------------------------------------------------------------------
@@ -148,11 +179,11 @@ def test_each_change_can_be_switched_off() -> None:
 
 def test_gradients_reach_the_learned_features_only() -> None:
     agent = learner(prior_features=32).learn(100).agent
-    before = {name: value.clone() for name, value in agent.online.torso.state_dict().items()}
+    before = {name: value.clone() for name, value in agent.online.prior.state_dict().items()}
     for _ in range(5):
         agent.update()
     assert before, "the frozen features are part of what is saved"
-    for name, value in agent.online.torso.state_dict().items():
+    for name, value in agent.online.prior.state_dict().items():
         assert (value == before[name]).all(), name
     assert agent.online.head.dim == 8 + 32 + 1
 

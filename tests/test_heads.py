@@ -211,7 +211,7 @@ def test_a_prior_adds_its_scaled_values_and_changes_nothing_else(
     obs = random_batch(spec).obs
     index = plain.online.head.all_members if name == "bootstrapped" else plain.online.head.weights
     difference = with_prior.online.q(with_prior.features(obs), index) - plain.online.q(plain.features(obs), index)
-    prior = with_prior.online.torso.prior(torch.as_tensor(obs)).view_as(difference)
+    prior = with_prior.online.prior(torch.as_tensor(obs)).view_as(difference)
     assert prior.abs().max() > 0.1
     torch.testing.assert_close(difference, 3.0 * prior, atol=1e-5, rtol=1e-5)
     if name == "bootstrapped":  # each member has one of its own
@@ -221,14 +221,17 @@ def test_a_prior_adds_its_scaled_values_and_changes_nothing_else(
 @pytest.mark.parametrize("name", ["bootstrapped", "bdqn"])
 def test_no_training_reaches_a_prior(name: str) -> None:
     agent = make(name, prior_scale=3.0)
-    before = {k: v.clone() for k, v in agent.online.state_dict().items() if ".prior." in k}
+    before = {k: v.clone() for k, v in agent.online.state_dict().items() if k.startswith("prior.")}
     play(agent, 60, episode=7)  # updates, copies to the target network, refits
     assert agent.updates == 10
     for network in (agent.online, agent.target):
         after = network.state_dict()
         assert all(torch.equal(after[k], value) for k, value in before.items())
     assert not any(
-        ".prior." in k for average in agent.optimizer.state().values() if isinstance(average, dict) for k in average
+        k.startswith("prior.")
+        for average in agent.optimizer.state().values()
+        if isinstance(average, dict)
+        for k in average
     )
     biases = [v for k, v in before.items() if "bias" in k]
     assert biases
@@ -237,7 +240,7 @@ def test_no_training_reaches_a_prior(name: str) -> None:
 
 def test_a_priors_layers_keep_the_size_of_what_they_are_given() -> None:
     prior = build("bootstrapped", IMAGE, Training(buffer_size=100, features=512), members=2, prior_scale=1.0)
-    weights = {k: v for k, v in prior.online.torso.prior.named_parameters() if v.ndim > 2 and "biases" not in k}
+    weights = {k: v for k, v in prior.online.prior.named_parameters() if v.ndim > 2 and "biases" not in k}
     fans = {"torso.1.weight": 3 * 3 * 2, "head.weights.0": 16 * 4 * 4, "head.weights.1": 512}
     assert weights.keys() == fans.keys()
     for name, fan_in in fans.items():

@@ -217,7 +217,8 @@ class QAgent:
             phi_target = self.target.features(next_obs)
 
         def select() -> Tensor:
-            return self.online.q(phi_target if self._in_sync else self.online.features(next_obs), indices.select)
+            phi = phi_target if self._in_sync else self.online.features(next_obs, like=phi_target)
+            return self.online.q(phi, indices.select)
 
         def evaluate() -> Tensor:
             return self.target.q(phi_target, indices.evaluate)

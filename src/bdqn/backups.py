@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 
 from bdqn.posterior import Array, Posterior, solve
 
-Rows = NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Transitions:
-    """The rows of a regression, and where each leads to. In float32: they are many, and only added up."""
+    """The rows of a regression, and where each leads to.
 
-    x: Rows  # (n, d), times the number of equal transitions that a row stands for
+    In float64: what float32 loses in a sum over thousands of equal transitions is divided by the ridge where the
+    posterior is still the prior, and draws would go astray there.
+    """
+
+    x: Array  # (n, d)
+    count: NDArray[np.int64]  # how many equal transitions a row stands for
     action: NDArray[np.int64]
-    reward: Rows
-    discount: Rows  # 0 at an end
-    next_x: Rows  # (n, d)
+    reward: NDArray[np.float32]
+    discount: NDArray[np.float32]  # 0 at an end
+    next_x: Array  # (n, d)
 
     def by_action(self, num_actions: int) -> tuple[Transitions, list[slice]]:
         """The same rows, those of each action together; and where these are."""
@@ -59,23 +62,23 @@ def sampled_backups(
     draws = posterior.sample(rng, count, temperature)
     perturbation = draws - posterior.mean
     rows, places = transitions.by_action(len(posterior.mean))
-    mean_values = (rows.next_x @ posterior.mean.T.astype(np.float32)).max(1)
+    mean_values = (rows.next_x @ posterior.mean.T).max(1)
     low, high = mean_values.min() - beyond, mean_values.max() + beyond
     for _ in range(sweeps):
         value = _best_values(rows.next_x, draws).clip(low, high)  # (n, count)
-        target = rows.reward[:, None] + rows.discount[:, None] * value
+        target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value)
         # Few draws times many rows: this way round the product reads the rows as they lie in memory.
         cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, count, d)
-        solved = solve(posterior.factor, np.swapaxes(cross, -1, -2).astype(np.float64))
+        solved = solve(posterior.factor, np.swapaxes(cross, -1, -2))
         draws = np.moveaxis(solved, -1, 0) + perturbation
     return draws
 
 
-def _best_values(x: Rows, draws: Array) -> Rows:
+def _best_values(x: Array, draws: Array) -> Array:
     """max_a W_a . x of every row under every draw (n, count)."""
     count, num_actions, dim = draws.shape
     # One large product for all draws: the rows are read once, not once per draw. Action by action, for the maximum.
-    q = x @ np.swapaxes(draws, 0, 1).reshape(-1, dim).T.astype(np.float32)
+    q = x @ np.swapaxes(draws, 0, 1).reshape(-1, dim).T
     best = q[:, :count].copy()
     for action in range(1, num_actions):
         np.maximum(best, q[:, action * count : (action + 1) * count], out=best)

@@ -20,36 +20,35 @@ MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakePrior = Callable[[ObservationSpec, list[int], int, torch.Generator], nn.Module]  # (obs, hidden, actions, generator)
 
 
-class WithPrior(nn.Module):
-    """A torso, and beside it a frozen random module, whose numbers stand behind the torso's own."""
-
-    def __init__(self, torso: nn.Module, prior: nn.Module) -> None:
-        super().__init__()
-        self.torso = torso
-        self.prior = prior.requires_grad_(False)
-
-    def forward(self, obs: Tensor) -> Tensor:
-        return torch.cat([self.torso.forward(obs), self.prior.forward(obs)], dim=1)
-
-
 class QNetwork(nn.Module):
-    """Torso and head. With ``in_bfloat16`` the features are computed in that precision, from weights in float32."""
+    """Torso and head, and perhaps a frozen random prior, whose numbers stand behind the torso's own.
 
-    def __init__(self, torso: nn.Module, head: Head, *, in_bfloat16: bool = False) -> None:
+    With ``in_bfloat16`` the features are computed in that precision, from weights in float32.
+    """
+
+    def __init__(
+        self, torso: nn.Module, head: Head, prior: nn.Module | None = None, *, in_bfloat16: bool = False
+    ) -> None:
         super().__init__()
         self.torso = torso
         self.head = head
+        self.prior = None if prior is None else prior.requires_grad_(False)
         self.in_bfloat16 = in_bfloat16
 
-    def features(self, obs: Tensor) -> Tensor:
+    def features(self, obs: Tensor, like: Tensor | None = None) -> Tensor:
+        """phi. ``like`` is what another network with the same prior made of these observations, if it has been asked:
+        the prior's part, which is the larger one where the prior is wide, is then taken from there."""
         if self.in_bfloat16:
             with torch.autocast(obs.device.type, torch.bfloat16):
-                return self._features(obs).float()
-        return self._features(obs)
+                return self._features(obs, like).float()
+        return self._features(obs, like)
 
-    def _features(self, obs: Tensor) -> Tensor:
-        features: Tensor = self.head.features(self.torso.forward(obs))
-        return features
+    def _features(self, obs: Tensor, like: Tensor | None) -> Tensor:
+        x: Tensor = self.torso.forward(obs)
+        if self.prior is not None:
+            beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.prior_width :]
+            x = torch.cat([x, beside], dim=1)
+        return self.head.features(x)
 
     def q(self, phi: Tensor, index: Index) -> Tensor:
         return self.head.forward(phi, index)
@@ -132,10 +131,10 @@ def make_network(
         weights = sum(inputs * outputs for inputs, outputs in pairwise([width, *hidden]))
         if saved is not None and weights > sum(math.prod(value.shape) for value in saved.values()):
             raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
-        prior_width = 0
+        prior, prior_width = None, 0
         if make_prior is not None:
-            # Frozen, and from a generator of its own: all else starts as it would without it.
+            # From a generator of its own: all else starts as it would without it.
             prior = make_prior(spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior")))
-            prior_width, torso = output_width(prior, spec), WithPrior(torso, prior)
+            prior_width = output_width(prior, spec)
         head = make_head(HeadShape((width, *hidden), num_actions, prior_width), init)
-        return QNetwork(torso, head, in_bfloat16=training.precision == "bfloat16")
+        return QNetwork(torso, head, prior, in_bfloat16=training.precision == "bfloat16")

@@ -65,8 +65,8 @@ def regression_data(agent: QAgent, refit: Refit, distinct: Distinct, stop: Calla
         rows.append((phi, torch.from_numpy(batch.action), target, torch.from_numpy(counts)))
         if refit.keeps_rows:
             reward, discount = agent.reward_and_discount(batch)
-            x = (head.regressors(phi) * counts[:, None]).astype(np.float32)
-            kept.append(Transitions(x, batch.action, reward, discount, head.regressors(phi_next).astype(np.float32)))
+            x, next_x = head.regressors(phi), head.regressors(phi_next)
+            kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
         if len(rows) * len(target) >= BLOCK:
             some_phi = add()
     return Regression(moments, (add() if rows else some_phi)[-SOME:], joined(kept) if kept else None)

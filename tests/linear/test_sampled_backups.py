@@ -42,11 +42,12 @@ def by_backups(gamma: float) -> np.ndarray:
     """The same, with a feature for every step and state."""
     played = data()
     place = np.arange(HORIZON) * STATES + played.states  # (episodes, steps)
-    eye = np.eye(HORIZON * STATES, dtype=np.float32)
+    eye = np.eye(HORIZON * STATES)
     after = np.where(np.arange(HORIZON) < HORIZON - 1, np.roll(place, -1, axis=1), 0)
     discount = np.where(np.arange(HORIZON) < HORIZON - 1, gamma, 0.0) * np.ones_like(place)
     rows = Transitions(
         eye[place.ravel()],
+        np.ones(place.size, np.int64),
         played.actions.ravel(),
         played.rewards.ravel().astype(np.float32),
         discount.ravel().astype(np.float32),
