@@ -71,7 +71,11 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.segments", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner"), ()),
     ("bdqn.configure", ("torch", "gymnasium"), ()),
     ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),
-    ("bdqn.sweep", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
+    ("bdqn.sweep", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run", "bdqn.tune"), ()),
+    ("bdqn.learner", ("bdqn.tune", "bdqn.sweep", "bdqn.report"), ()),
+    ("bdqn.tune.space", ("torch", "gymnasium", "optuna", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
+    ("bdqn.tune.study", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
+    ("bdqn.tune.frozen", ("optuna", "bdqn.sweep", "bdqn.report", "bdqn.tune.space", "bdqn.tune.study"), ()),
 ]
 
 

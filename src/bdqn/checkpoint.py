@@ -28,6 +28,7 @@ from bdqn.settings import SettingError
 if TYPE_CHECKING:
     from bdqn.envs import Source
     from bdqn.learner import Learner
+    from bdqn.replay import Replay
 
 AGENT = ("agent.json", "agent.safetensors")
 ENVIRONMENTS = ("environments.json", "environments.safetensors")
@@ -100,6 +101,17 @@ def find_agent(path: Path, *, best: bool = False) -> Path:
         raise CheckpointError(f"No checkpoint of {path} is sound. " + " ".join(problems))
     problem = "holds neither a saved agent nor a run with a checkpoint" if path.exists() else "does not exist"
     raise FileNotFoundError(f"{path} {problem}: give the directory that bdqn train printed, or that save() wrote.")
+
+
+def has_replay(manifest: Manifest) -> bool:
+    """Whether a checkpoint holds the replay memory too."""
+    return manifest.has(REPLAY_TAIL) or bool(manifest.segments)
+
+
+def read_replay(folder: Path, manifest: Manifest, replay: Replay) -> None:
+    """Fill a new replay memory with a checkpoint's."""
+    tail = generation.read_member(folder, manifest.member(REPLAY_TAIL))
+    restore(replay, folder.parent / SEGMENTS, manifest.segments, tail)
 
 
 # --- everything ---------------------------------------------------------------------------------------------
@@ -193,19 +205,18 @@ class Checkpoints:
             name = generation.name_of(manifest.step, agent["refit_due"])
             if folder.name != name or len(surroundings["obs"]) != manifest.about["num_envs"]:
                 raise CheckpointError(f"{folder} is not what its manifest says it is.")
-        has_replay = manifest.has(REPLAY_TAIL) or bool(manifest.segments)
-        tail = generation.read_member(folder, manifest.member(REPLAY_TAIL)) if has_replay else b""
+        replay = has_replay(manifest)
         learner = _build(folder, manifest, agent, env, device, network, {})
         with _closing_on_error(learner), _as_checkpoint_error(folder):
             learner.agent.load_state(agent)
-            if has_replay:
-                restore(learner.agent.replay, self.folder / SEGMENTS, manifest.segments, tail)
-            restarted = learner.load_environment_state(surroundings, replay_is_new=not has_replay)
+            if replay:
+                read_replay(folder, manifest, learner.agent.replay)
+            restarted = learner.load_environment_state(surroundings, replay_is_new=not replay)
             changed = _changes(manifest.about, about(learner))
-        if has_replay and self._save_replay:
+        if replay and self._save_replay:
             segments = self.folder / SEGMENTS
             self._replay_files = ReplayFiles(segments, learner.agent.replay, manifest.segments)
-        return Restored(learner, run, restarted, has_replay, changed=changed)
+        return Restored(learner, run, restarted, replay, changed=changed)
 
     def _files(self, learner: Learner) -> ReplayFiles | None:
         """The replay memory's durable copy; one directory belongs to one training."""

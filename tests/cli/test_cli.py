@@ -102,8 +102,8 @@ def test_help_imports_no_torch_and_no_gymnasium() -> None:
     heavy = ("torch", "gymnasium", "numpy", "matplotlib", "rich")
     code = (
         "import sys\nfrom bdqn.cli import main\n"
-        "for arguments in (['--help'], ['train', '--help'], ['agents', '--help']):\n"
-        "    try: main(arguments)\n"
+        "for arguments in ('', 'train', 'agents', 'tune', 'tune --search FILE'):\n"
+        "    try: main([*arguments.split(), '--help'])\n"
         "    except SystemExit: pass\n"
         f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])\n"
     )

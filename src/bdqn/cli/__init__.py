@@ -16,6 +16,7 @@ VERBS = {
     "inspect": "show what a checkpoint holds, and verify it",
     "evaluate": "play with a trained agent and report its returns",
     "sweep": "run all trials of a file: agents, environments and seeds",
+    "tune": "choose settings: of a posterior on a trained agent's features, or any by a search (Optuna)",
     "compare": "compare the agents of a sweep, with intervals over seeds",
     "linear": "run LinPSRL, LinUCB and others on linear problems, and measure their regret exactly",
     "report": "write one page about runs, with the paper's tables beside them if asked for",

@@ -131,6 +131,12 @@ def read_comparison(folder: Path) -> Comparison:
     return comparison_of([_result(trial, end[trial.env]) for trial in trials], remarks)
 
 
+def read_result(folder: Path, group: str) -> Result:
+    """One run's directory, scored over all of its decisions."""
+    trial = _read_trial(folder, group)
+    return _result(trial, trial.decisions)
+
+
 def unfinished(label: str, decisions: int, planned: int) -> list[str]:
     """A sentence about a run that is not at its end."""
     return [f"{label} has taken {decisions:,} of {planned:,} decisions."] if decisions < planned else []

@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -99,18 +100,35 @@ class Sweep:
 
 def read_sweep(path: Path) -> Sweep:
     """Read and check a sweep file; whatever is wrong with it is a SettingError with the file and the key."""
+    content = read_content(path)
+    with naming(path):
+        return sweep_of(content)
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """A TOML file's content."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} is no TOML file: {error}.") from error
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors in here are about this file."""
     try:
-        _check_keys(content)
-        trials = tuple(_trials(content))
-        _check_different(trials)
+        yield
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from error
+
+
+def sweep_of(content: Mapping[str, Any]) -> Sweep:
+    """All trials that a sweep file's content means, checked."""
+    _check_keys(content)
+    trials = tuple(_trials(content))
+    _check_different(trials)
     return Sweep(content["steps"], trials)
 
 

@@ -1,0 +1,107 @@
+"""``bdqn tune --search``: settings that Optuna proposes, each tried as a sweep would."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bdqn.cli.common import RunFailed, correctable, on_one_line
+from bdqn.cli.options import Parser, flag, text_of
+from bdqn.settings import SettingError
+
+if TYPE_CHECKING:
+    from bdqn.tune.space import Search
+    from bdqn.tune.study import Outcome
+
+SHOWN = 5  # trials in the table at the end
+
+
+def run(argv: list[str]) -> int:
+    """Go on with the search until it has all of its trials, and say which settings are the best so far."""
+    parser = Parser(
+        prog="bdqn tune --search",
+        usage="bdqn tune --search FILE [--out DIR] [--workers N] [--retries N] [--quiet]",
+        description="Search settings by Optuna. Interrupted or killed, the same command goes on where it was.",
+    )
+    parser.add_argument("--search", metavar="FILE", required=True, help="the search file (docs/tune.md)")
+    parser.add_argument("--out", metavar="DIR", help="where the study and its runs go [out/NAME-FILE]")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="runs at a time [%(default)s]")
+    parser.add_argument("--retries", type=int, default=3, help="of a run whose process dies [%(default)s]")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
+    args = parser.parse(argv)
+    for name, least in (("workers", 1), ("retries", 0)):
+        if getattr(args, name) < least:
+            raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
+    from bdqn.cli.sweep import check_environments, default_out
+    from bdqn.tune.space import read_search
+    from bdqn.tune.study import require_optuna
+
+    path = Path(args.search)
+    search = read_search(path)
+    check_environments(search.sweep(0, {}))
+    require_optuna()
+    out = Path(args.out) if args.out else default_out(path)
+    return _carry_out(search, out, args.workers, args.retries, quiet=args.quiet)
+
+
+def _carry_out(search: Search, out: Path, workers: int, retries: int, *, quiet: bool) -> int:
+    from functools import partial
+
+    from bdqn.cli.running import interruptible
+    from bdqn.directory import claim_directory, locked
+    from bdqn.sweep.display import watching
+    from bdqn.sweep.folder import SweepFolder
+    from bdqn.sweep.local import Local
+    from bdqn.sweep.plan import Sweep
+    from bdqn.tune.study import carry_out_search, open_study, outcomes
+
+    with correctable():
+        folder = SweepFolder(claim_directory(out))
+    with locked(out, new=False):
+        with correctable():
+            folder.prepare(Sweep(search.content["steps"], ()))
+            study = open_study(search, out)
+        watch = partial(watching, folder=folder, quiet=quiet)
+        with interruptible() as stop:
+            for outcome in carry_out_search(search, study, folder, Local(), workers, retries, watch, stop):
+                if not quiet or outcome.score is None:
+                    print(_line(search, outcome), flush=True)
+        found = outcomes(study)
+    print(f"{len(found)} of {search.trials} trials are judged.")
+    if len(found) < search.trials:
+        return 130
+    if found[0].score is None:
+        raise RunFailed(f"No trial has come to its end: see {out / 'logs'}.")
+    _conclude(search, found, out)
+    return 0
+
+
+def _line(search: Search, outcome: Outcome) -> str:
+    values = " ".join(f"{name}={_short(value)}" for name, value in outcome.values.items())
+    score = f"failed: {on_one_line(outcome.message)}" if outcome.score is None else f"{outcome.score:.2f}"
+    return f"trial {outcome.number}: {search.objective} {score}  {values}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else text_of(value)
+
+
+def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
+    from bdqn.toml import toml_text
+
+    print("\nthe best of them:")
+    for outcome in found[:SHOWN]:
+        if outcome.score is not None:
+            print(f"  {_line(search, outcome)}")
+    trial = search.sweep(found[0].number, found[0].values).trials[0]
+    words = ["bdqn", "train", "--env", trial.env, "--agent", trial.agent]
+    words += ["--preset", trial.preset] if trial.preset != "default" else []
+    words += [word for name, value in trial.settings.items() for word in (flag(name), text_of(value))]
+    print(f"\n{shlex.join(words)}")
+    with correctable():
+        best = toml_text({"agents": {search.group: {"agent": trial.agent, **trial.settings}}})
+        (out / "best.toml").write_text(best.lstrip(), encoding="utf-8")
+    print(f"{out}: {out / 'best.toml'} has the same for a sweep file; bdqn compare {out} shows all runs")

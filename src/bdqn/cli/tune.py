@@ -1,0 +1,150 @@
+"""``bdqn tune``: settings of the posterior for a trained agent's features, or any settings by Optuna."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bdqn.agents.bdqn import Settings
+from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch
+from bdqn.cli.options import Parser, add_settings, flag, given, text_of
+from bdqn.settings import Setting, SettingError, build, setting, settings_of
+
+if TYPE_CHECKING:
+    from bdqn.tune.frozen import Donor, Tried
+
+# What can be tried; a word in a number's place is another way.
+TRIED = {
+    "posterior_batch_size": ("B: transitions per refit [T^T and 10 T^T of the run]", None),
+    "prior_var": ("variance of the weights' prior [1 0.1 0.001]", None),
+    "noise_var": ("variance of the noise, or learned [1 10]", "learned"),
+    "posterior_update_interval": ("T^BT: decisions between refits [10 T^T and T^T]", None),
+    "sample_interval": ("T^S: decisions between draws, or episode [T^T / 10 and T^T / 100]", "episode"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to try them."""
+
+    episodes: int = setting(50, "episodes that each candidate plays (the paper: 1000)", minimum=1)
+    seed: int = setting(0, "seed of what is played, the same for every candidate", minimum=0)
+    collect: int | None = setting(
+        None,
+        "decisions to play for the regression's transitions; unset: the run's replay memory, or 10 T^T without one",
+        minimum=1,
+    )
+    device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
+    env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    out: str | None = setting(None, "a TOML file for the chosen settings")
+
+
+def run(argv: list[str]) -> int:
+    """Tune one way or the other."""
+    if any(word.partition("=")[0] == "--search" for word in argv):
+        from bdqn.cli import searching
+
+        return searching.run(argv)
+    parser = Parser(
+        prog="bdqn tune",
+        usage="bdqn tune RUN [--prior-var X ...] [--noise-var X ...] [...]\n"
+        "       bdqn tune --search FILE [--out DIR] (see bdqn tune --search FILE --help)",
+        description="Choose settings of Bayesian DQN's posterior on the features of a trained agent, which stay as\n"
+        "they are: stage 1 tries B, prior_var and noise_var, stage 2 T^BT and T^S. Values in [brackets] are\n"
+        "the paper's; the preset's own are tried beside them.",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")
+    for name, (meaning, _) in TRIED.items():
+        parser.add_argument(flag(name), dest=name, nargs="+", metavar="X", help=meaning)
+    known = settings_of(Options)
+    add_settings(parser, known, vars(Options()))
+    args = parser.parse(argv)
+    options = build(Options, given(args, known))
+    settings = settings_of(Settings)
+    values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
+    out = None if options.out is None else Path(options.out)
+    if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
+        raise SettingError(f"--out must be a file in a directory that is there, not {out}.")
+    _tune(Path(args.run), values, options, out, shlex.join(["bdqn", "tune", *argv]))
+    return 0
+
+
+def _values(known: Setting, texts: Sequence[str]) -> list[Any]:
+    """Candidates for a setting, each checked."""
+    word = TRIED[known.name][1]
+    values = [text if text == word else known.parse(text) for text in texts]
+    for value in values:
+        if value != word:
+            known.check(value)
+    return values
+
+
+def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out: Path | None, command: str) -> None:
+    from bdqn import generation
+    from bdqn.checkpoint import find_agent
+    from bdqn.finite import NonFiniteError
+    from bdqn.posterior import PosteriorError
+    from bdqn.tune.frozen import as_settings, load_donor, search
+
+    with correctable():
+        prepare_torch(options.device, generation.read(find_agent(path)).about["family"])
+        donor = load_donor(path, options.env, device=options.device, collect=options.collect)
+    _announce(donor, options)
+    try:
+        stages = list(search(donor, values, options.episodes, options.seed, begin=_heading, report=_row))
+    except (NonFiniteError, PosteriorError) as error:
+        raise RunFailed(str(error)) from error
+    finally:
+        donor.learner.envs.close()
+    if any(tried.decisions < tried.values["posterior_update_interval"] for tried in stages[-1].tried):
+        print("note: a candidate that played for less than T^BT was not refitted: --episodes gives more.")
+    chosen = as_settings(stages[-1].best.values)
+    print(f"\nchosen, with the highest means: {_train_command(donor, chosen)}")
+    if out is not None:
+        from bdqn.toml import toml_text
+
+        with correctable():
+            text = toml_text({"agents": {"bdqn": {**donor.given, **chosen}}})
+            out.write_text(f"# {on_one_line(command)}\n{text.lstrip()}", encoding="utf-8")
+        print(f"{out}: the same, for a sweep file")
+
+
+def _announce(donor: Donor, options: Options) -> None:
+    learner = donor.learner
+    source = f"{donor.played:,} decisions played for this" if donor.played else "the run's replay memory"
+    print(
+        f"{learner.configuration.agent} on {learner.env_name}, trained for {_trained(donor):,} decisions\n"
+        "  frozen       its torso and dense layers; a Bayesian last layer takes the place of its own\n"
+        f"  regressed on {len(learner.agent.replay):,} transitions ({source}), and what each candidate adds\n"
+        f"  played       {options.episodes} episodes for each candidate, by Thompson sampling, seed {options.seed}",
+        flush=True,
+    )
+
+
+def _trained(donor: Donor) -> int:
+    return donor.learner.num_timesteps - donor.played
+
+
+def _heading(names: Sequence[str]) -> None:
+    print(f"\n{'  '.join(names)}  mean return  standard error  draw differs", flush=True)
+
+
+def _row(names: Sequence[str], tried: Tried) -> None:
+    columns = "  ".join(f"{text_of(tried.values[name]):>{len(name)}}" for name in names)
+    error = "-" if math.isnan(tried.standard_error) else f"{tried.standard_error:.2f}"
+    print(f"{columns}  {tried.mean:>11.2f}  {error:>14}  {tried.differs:>12.1%}", flush=True)
+
+
+def _train_command(donor: Donor, chosen: Mapping[str, Any]) -> str:
+    """The same training with the chosen posterior."""
+    learner = donor.learner
+    kwargs = [f"{name}={text_of(value)}" for name, value in learner.env_kwargs.items()]
+    words = ["bdqn", "train", "--env", learner.env_name, "--agent", "bdqn"]
+    words += ["--preset", donor.preset] if donor.preset != "default" else []
+    words += ["--env-kwargs", *kwargs] if kwargs else []
+    words += [word for name, value in {**donor.given, **chosen}.items() for word in (flag(name), text_of(value))]
+    return shlex.join(words)
