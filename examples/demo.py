@@ -1,6 +1,6 @@
 """Bayesian DQN, plain and deep, beside Double DQN, with the same training settings, where reward takes exploration.
 
-In DeepSea one path of 8 right moves leads to the treasure; every right move costs a little, and all other paths lead
+In DeepSea one path of 12 right moves leads to the treasure; every right move costs a little, and all other paths lead
 nowhere. Trains several seeds of all three with `bdqn train`, prints a table, and draws their learning curves and
 the posterior over Q along the path.
 """
@@ -28,11 +28,12 @@ from bdqn.learner import QPosterior
 from bdqn.report.figures import draw_learning_curves, draw_posterior, save
 from bdqn.report.load import Run, read_run
 
-ENV, SIZE = "bdqn/DeepSea-v0", 8
+ENV, SIZE = "bdqn/DeepSea-v0", 12
 AGENTS = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN", "bdqn-deep": "deep Bayesian DQN"}
-# The treasure pays 1 and everything else almost nothing, so rewards need no unit, and the noise is small.
-TRAINING = ("--reward-scaling", "false")
-OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.03"), "bdqn-deep": ("--noise-var", "0.03")}
+# The treasure pays 1 and everything else almost nothing, so rewards need no unit, and the noise is small. One-step
+# returns: longer ones carry what earlier, worse episodes did after a state into its value.
+TRAINING = ("--reward-scaling", "false", "--n-steps", "1")
+OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.01"), "bdqn-deep": ("--noise-var", "0.01")}
 
 
 def command(*words: str | Path) -> str:
@@ -73,18 +74,18 @@ def along_the_path(learner: bdqn.Learner) -> tuple[QPosterior, np.ndarray]:
 
 
 def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
-    """Learning curves, and what Bayesian DQN believes along the path."""
+    """Learning curves, and what deep Bayesian DQN believes along the path."""
     figure = Figure(figsize=(11, 4))
     left, right = figure.subplots(1, 2)
     draw_learning_curves(left, runs, steps)
     left.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=len(runs))
     left.set_title(f"DeepSea {SIZE}x{SIZE}: every seed, and the mean")
-    belief, move_right = along_the_path(bdqn.load(runs["Bayesian DQN"][0].path))
+    belief, move_right = along_the_path(bdqn.load(runs["deep Bayesian DQN"][0].path))
     rows = np.arange(SIZE)
     order = np.stack([move_right, 1 - move_right], axis=1)  # (rows, 2): the right move, then the wrong one
     mean, std = (np.take_along_axis(figure_, order, axis=1) for figure_ in (belief.mean, belief.std))
     draw_posterior(right, rows, mean, std, ("towards the treasure", "away from it"), "row of the path")
-    right.set_title("Bayesian DQN's posterior over Q")
+    right.set_title("Deep Bayesian DQN's posterior over Q")
     save(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""DeepSea: who solves it, and after how many episodes.
+"""DeepSea: who solves it, after how many episodes, and how that grows with its size.
 
 Reads results/solved.csv only: python experiments/deep_sea/analysis.py
 """
@@ -6,11 +6,16 @@ Reads results/solved.csv only: python experiments/deep_sea/analysis.py
 from __future__ import annotations
 
 import csv
+import re
+
+import numpy as np
+from matplotlib.figure import Figure
 
 from bdqn.report.experiment import Page
+from bdqn.report.figures import COLORS, label
 from bdqn.sweep.plan import read_sweep
 
-FILES = ("size10.toml", "sweep.toml")
+FILES = ("size10.toml", "sweep.toml", "size30.toml", "size40.toml", "size50.toml", "bsuite.toml")
 Rows = list[dict[str, str]]
 
 
@@ -24,32 +29,79 @@ def is_solved(row: dict[str, str]) -> bool:
     return bool(row["solved"]) and float(row["last_100"]) >= 0.9
 
 
-page = Page(__file__)
-page.say("# DeepSea: episodes to solve")
-path = page.folder / "results" / "solved.csv"
-runs: dict[tuple[str, str], Rows] = {}
-if path.exists():
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            runs.setdefault((row["env"], row["group"]), []).append(row)
-for name in FILES:
+def size_of(env: str) -> int:
+    found = re.search(r"\d+", env.removeprefix("bdqn/"))
+    assert found is not None
+    return int(found.group())
+
+
+def read_runs(page: Page) -> dict[tuple[str, str], Rows]:
+    """Every kept run, by environment and group."""
+    runs: dict[tuple[str, str], Rows] = {}
+    path = page.folder / "results" / "solved.csv"
+    if path.exists():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                runs.setdefault((row["env"], row["group"]), []).append(row)
+    return {key: sorted(rows, key=lambda row: int(row["seed"])) for key, rows in runs.items()}
+
+
+def say_tables(page: Page, name: str, runs: dict[tuple[str, str], Rows]) -> None:
+    """A table for each environment of a sweep file; what of it is missing is named."""
     sweep = read_sweep(page.folder / name)
-    env, groups = sweep.trials[0].env, list(dict.fromkeys(trial.group for trial in sweep.trials))
-    page.say(f"## {env}, {sweep.steps:,} decisions")
-    seeds = {trial.seed for trial in sweep.trials}
-    lines = ["| agent | solved and kept | solved at episode | first treasure | treasure in the last 100 |"]
-    lines.append("| --- | --- | --- | --- | --- |")
-    for group in groups:
-        found = runs.get((env, group), [])
-        kept = f"{sum(map(is_solved, found))} of {len(found)}" if found else "missing"
-        cells = (group, kept, *(by_seed(found, column) for column in ("solved", "first", "last_100")))
-        lines.append(f"| {' | '.join(cells)} |")
-    page.say("\n".join(lines))
-    page.points(
-        [
-            f"{group} has {len(runs.get((env, group), []))} of {len(seeds)} seeds."
-            for group in groups
-            if len(runs.get((env, group), [])) < len(seeds)
-        ]
-    )
-page.write()
+    seeds = len({trial.seed for trial in sweep.trials})
+    for env in dict.fromkeys(trial.env for trial in sweep.trials):
+        groups = list(dict.fromkeys(trial.group for trial in sweep.trials if trial.env == env))
+        page.say(f"## {env}, {sweep.steps:,} decisions ({name})")
+        lines = ["| agent | solved and kept | solved at episode | first treasure | treasure in the last 100 |"]
+        lines.append("| --- | --- | --- | --- | --- |")
+        for group in groups:
+            found = runs.get((env, group), [])
+            kept = f"{sum(map(is_solved, found))} of {len(found)}" if found else "missing"
+            cells = (group, kept, *(by_seed(found, column) for column in ("solved", "first", "last_100")))
+            lines.append(f"| {' | '.join(cells)} |")
+        page.say("\n".join(lines))
+        there = {group: len(runs.get((env, group), [])) for group in groups}
+        page.points([f"{group} has {count} of {seeds} seeds." for group, count in there.items() if count < seeds])
+
+
+def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
+    """Episodes to solve against N, for every group all of whose seeds solved at least two sizes."""
+    points: dict[str, list[tuple[int, int]]] = {}
+    for (env, group), rows in runs.items():
+        if all(map(is_solved, rows)):
+            points.setdefault(group, []).extend((size_of(env), int(row["solved"])) for row in rows)
+    points = {group: found for group, found in points.items() if len({size for size, _ in found}) > 1}
+    if not points:
+        return
+    page.say("## How it grows")
+    figure = Figure(figsize=(6, 4))
+    axes = figure.subplots()
+    sentences = []
+    for color, (group, found) in zip(COLORS, points.items(), strict=False):
+        size, episodes = np.array(found, np.float64).T
+        exponent, offset = np.polyfit(np.log(size), np.log(episodes), 1)
+        line = np.array([size.min(), size.max()])
+        axes.loglog(size, episodes, "o", color=color, alpha=0.5)
+        axes.loglog(line, np.exp(offset) * line**exponent, color=color, label=f"{group}: N^{exponent:.2f}")
+        sizes = ", ".join(str(int(n)) for n in np.unique(size))
+        sentences.append(f"{group}: episodes to solve grow as N^{exponent:.2f} (all seeds at N = {sizes}).")
+    ticks = sorted({size for found in points.values() for size, _ in found})
+    axes.set_xticks(ticks, [str(size) for size in ticks])
+    axes.minorticks_off()
+    label(axes, "N", "episodes until bsuite calls it solved")
+    page.points(sentences)
+    page.figure("growth.png", figure)
+
+
+def main() -> None:
+    page = Page(__file__)
+    page.say("# DeepSea: episodes to solve")
+    runs = read_runs(page)
+    for name in FILES:
+        say_tables(page, name, runs)
+    say_growth(page, runs)
+    page.write()
+
+
+main()
