@@ -10,6 +10,7 @@ import torch
 
 from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
+from bdqn.choices import describe
 from bdqn.heads import TrainingIndices
 from bdqn.settings import Training
 from bdqn.step import Step
@@ -232,6 +233,43 @@ def test_other_ways_to_act_on_the_same_posterior(acting: str) -> None:
     view = agent.view(obs)
     expected = (view.mean + (2.0 * view.std if acting == "ucb" else 0)).argmax()
     assert agent.act(obs)[0] == expected
+
+
+EPSILON = {"exploration_initial_eps": 1.0, "exploration_final_eps": 0.3, "exploration_decay_steps": 100}
+
+
+def test_epsilon_greedy_on_a_posterior_chooses_all_but_the_head_as_double_dqn() -> None:
+    bayesian, ddqn = AGENTS["bdqn"], AGENTS["ddqn"]
+    ours = describe(bayesian.choices(bayesian.settings(acting="epsilon-greedy")))
+    theirs = describe(ddqn.choices(ddqn.settings()))
+    assert ours == theirs | {"head": "bayesian", "extras": "refit"}
+
+
+def test_without_epsilon_it_acts_by_the_mean_and_draws_nothing() -> None:
+    agent, by_mean = (
+        fitted(num_envs=8, acting=acting, exploration_initial_eps=0.0, exploration_final_eps=0.0)
+        for acting in ("epsilon-greedy", "mean")
+    )
+    assert torch.equal(agent.training_index, agent.online.head.weights)
+    for seed in range(5):
+        obs = np.random.default_rng(seed).normal(size=(8, *VECTOR.shape)).astype(np.float32)
+        expected = agent.view(obs).mean.argmax(1)
+        np.testing.assert_array_equal(agent.act(obs), expected)
+        np.testing.assert_array_equal(by_mean.act(obs), expected)
+
+
+@pytest.mark.parametrize("step", [0, 50, 1_000])
+def test_its_epsilon_is_double_dqns(step: int) -> None:
+    """The same Q-values, the same dice, the same actions."""
+    bayesian, ddqn = AGENTS["bdqn"], AGENTS["ddqn"]
+    ours = bayesian.choices(bayesian.settings(acting="epsilon-greedy", **EPSILON)).policy
+    theirs = ddqn.choices(ddqn.settings(**EPSILON)).policy
+    agent = fitted()
+    view = agent.view(np.random.default_rng(0).normal(size=(500, *VECTOR.shape)).astype(np.float32))
+    actions = ours(view, step, np.random.default_rng(7))
+    np.testing.assert_array_equal(actions, theirs(view, step, np.random.default_rng(7)))
+    explored = (actions != view.mean.argmax(1)).mean() * 3 / 2  # one random action in three is the best one
+    assert explored == pytest.approx({0: 1.0, 50: 0.65, 1_000: 0.3}[step], abs=0.1)
 
 
 def test_a_row_of_its_own_draw_equals_that_draw_for_all_rows() -> None:

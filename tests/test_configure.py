@@ -92,6 +92,15 @@ def test_an_agent_that_is_like_another_has_its_values_where_it_has_the_same_sett
     assert configure("ucb", "atari", "paper").training.learning_rate == 0.0025  # also what is shared by all
 
 
+@pytest.mark.parametrize("agent", ["bdqn", "bdqn-deep"])
+@pytest.mark.parametrize(("family", "preset"), PRESETS)
+def test_epsilon_of_the_bayesian_agents_is_double_dqns(agent: str, family: str, preset: str) -> None:
+    """Whom one is like may be like another: bdqn-deep is like bdqn, which is like ddqn."""
+    ours, theirs = (configure(name, family, preset) for name in (agent, "ddqn"))
+    for name in ("exploration_initial_eps", "exploration_final_eps", "exploration_decay_steps"):
+        assert (ours.values[name], ours.sources[name]) == (theirs.values[name], theirs.sources[name])
+
+
 def test_the_papers_numbers() -> None:
     values = configure("bdqn", "atari", "paper").values
     table = {

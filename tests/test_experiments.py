@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bdqn.agents import AGENTS
+from bdqn.envs import family
 from bdqn.report.compare import Comparison, Result, write_results
 from bdqn.report.experiment import PAGE, read_study
-from bdqn.sweep.plan import read_sweep
+from bdqn.sweep.plan import FULL, Trial, read_scales, read_sweep
 
 ROOT = Path(__file__).parents[1] / "experiments"
 EXPERIMENTS = sorted(path.parent for path in ROOT.glob("*/sweep.toml"))
@@ -21,9 +25,13 @@ NAMES = [folder.name for folder in EXPERIMENTS]
 ANALYSE = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__'); sys.exit('torch' in sys.modules)"
 
 
-def analyse(folder: Path, out: Path) -> str:
-    words = [sys.executable, "-c", ANALYSE, str(folder / "analysis.py"), "--out", str(out)]
-    done = subprocess.run(words, capture_output=True, text=True)
+def run_analysis(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ANALYSE, str(folder / "analysis.py"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def analyse(folder: Path, out: Path, *words: object) -> str:
+    done = run_analysis(folder, "--out", out, *words)
     assert (done.returncode, done.stderr) == (0, "")
     return (out / PAGE).read_text()
 
@@ -39,6 +47,16 @@ def write(folder: Path, runs: dict[tuple[str, str, int], float], decisions: int)
     write_results(folder, Comparison(tuple(results), ()))
 
 
+def fill(results: Path, folder: Path, score: Callable[[Trial], float | None], scale: str = FULL) -> None:
+    """Results of all of an experiment's sweeps, as if every trial with a score had been run to its end."""
+    for file in folder.glob("*.toml"):
+        scales = read_scales(file)
+        if scale in scales:
+            scores = {(t.env, t.group, t.seed): score(t) for t in scales[scale].trials}
+            known = {trial: value for trial, value in scores.items() if value is not None}
+            write(results if file.stem == "sweep" else results / file.stem, known, scales[scale].steps)
+
+
 def copy_of(experiment: str, tmp_path: Path) -> Path:
     """An experiment without its results."""
     folder = tmp_path / experiment
@@ -50,7 +68,26 @@ def copy_of(experiment: str, tmp_path: Path) -> Path:
 
 
 def test_there_are_experiments() -> None:
-    assert {"cartpole", "minatar"} <= set(NAMES)
+    assert {"atari", "cartpole", "dropout", "learning_rate", "minatar", "sample_interval"} < set(NAMES)
+    assert {"deep_sea", "what_does_the_work"} < set(NAMES)
+
+
+SPEED = {"classic": 1_500, "minatar": 900, "atari": 150}  # decisions per second and core, measured on two cores
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=NAMES)
+def test_a_quick_scale_takes_half_an_hour_and_a_full_one_a_night(folder: Path) -> None:
+    """On two cores; but for the paper's own games, which take months, and say so."""
+    readme = (folder / "README.md").read_text()
+    seconds = {"quick": 0.0, FULL: 0.0}
+    for file in folder.glob("*.toml"):
+        assert f"bdqn sweep experiments/{folder.name}/{file.name} --scale quick" in readme
+        for scale in seconds:
+            sweep = read_sweep(file, scale)
+            cost = sum(sweep.steps / SPEED[family(trial.env)] for trial in sweep.trials) / 2
+            seconds[scale] += cost if sweep.trials[0].preset == "default" or scale == "quick" else 0.0
+    assert seconds["quick"] < 30 * 60
+    assert seconds["quick"] < seconds[FULL] < 8 * 3600
 
 
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=NAMES)
@@ -66,7 +103,7 @@ def test_an_experiment_has_its_pieces(folder: Path) -> None:
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=NAMES)
 def test_a_page_is_what_the_results_say(folder: Path, tmp_path: Path) -> None:
     text = analyse(folder, tmp_path)
-    if (folder / "results" / "runs.csv").exists():
+    if any((folder / "results").glob("*.csv")):
         assert text == (folder / "results" / PAGE).read_text(), "run its analysis.py again"
 
 
@@ -112,6 +149,159 @@ def test_missing_unfinished_and_foreign_trials_are_named(tmp_path: Path) -> None
     page = analyse(folder, tmp_path / "out")
     assert "- bdqn on CartPole-v1, seed 7 is missing." in page
     assert "- bdqn and ddqn have different seeds on CartPole-v1: they are not paired there." in page
+
+
+GENERAL = [name for name in NAMES if name != "deep_sea"]  # which keeps results of its own kind
+
+
+@pytest.mark.parametrize("experiment", GENERAL)
+def test_a_page_can_be_made_of_half_the_results(experiment: str, tmp_path: Path) -> None:
+    """Every other group is there, one seed of the last of them is not, and nothing has come to its end."""
+    folder = copy_of(experiment, tmp_path)
+    for file in folder.glob("*.toml"):
+        sweep = read_sweep(file)
+        groups = list(dict.fromkeys(trial.group for trial in sweep.trials))[1::2]
+        last = [trial for trial in sweep.trials if trial.group == groups[-1]][-1]
+        runs = {(t.env, t.group, t.seed): 1.0 + t.seed for t in sweep.trials if t.group in groups and t is not last}
+        part = folder / "results" if file.stem == "sweep" else folder / "results" / file.stem
+        write(part, runs or {(last.env, last.group, last.seed): 1.0}, sweep.steps // 2)
+    page = analyse(folder, tmp_path / "out")
+    assert " is missing." in page
+    assert f"has taken {sweep.steps // 2:,} of {sweep.steps:,} decisions." in page
+
+
+def test_the_two_effects_are_told_apart(tmp_path: Path) -> None:
+    """The Bayesian head adds 4, Thompson sampling 1, and both together 2 more; a floor of 0.1 costs 1."""
+    folder = copy_of("what_does_the_work", tmp_path)
+
+    def score(trial: Trial) -> float:
+        bayesian, thompson = trial.group.startswith("bayesian"), "thompson" in trial.group
+        floor = -1.0 if trial.settings.get("exploration_final_eps") == 0.1 else 0.0
+        return 10.0 + trial.seed + 4 * bayesian + thompson + 2 * (bayesian and thompson) + floor
+
+    fill(folder / "results", folder, score)
+    page = analyse(folder, tmp_path / "out")
+    assert "missing" not in page
+    first, named, _ = page.split("Epsilon floor ")[1:]
+    assert named.startswith("0.05;")
+    for kind in ("final", "area", "evaluation"):
+        for env in GAMES:
+            assert f"| {env} | head | {kind} | 5 | 5.00 (5.00 to 5.00) |" in named
+            assert f"| {env} | exploration | {kind} | 5 | 2.00 (2.00 to 2.00) |" in named
+            assert f"| {env} | interaction | {kind} | 5 | 2.00 (2.00 to 2.00) |" in named
+            assert f"| {env} | exploration | {kind} | 5 | 3.00 (3.00 to 3.00) |" in first  # floor 0.1
+        # The four cells' mean is 15.
+        assert f"| all, share of the mean | head | {kind} | 5 | 0.33 (0.33 to 0.33) |" in named
+    assert f"- {GAMES[0]}: head adds to the area: +5.00 (+5.00 to +5.00)." in named
+    for figure in ("cells.png", "curves.png"):
+        assert (tmp_path / "out" / figure).stat().st_size > 10_000
+
+
+def test_a_seed_that_one_cell_lacks_is_no_part_of_the_effects(tmp_path: Path) -> None:
+    folder = copy_of("what_does_the_work", tmp_path)
+    lacking = ("gradient-thompson", GAMES[0], 4)
+    fill(
+        folder / "results",
+        folder,
+        lambda t: None if (t.group, t.env, t.seed) == lacking else 1000.0 if t.seed == 4 else 1.0 + t.seed,
+    )
+    page = analyse(folder, tmp_path / "out")
+    assert f"| {GAMES[0]} | head | area | 4 | 0.00 (0.00 to 0.00) |" in page
+    assert f"{GAMES[0]}: head cannot be told to change the area" in page
+
+
+def test_a_learning_rate_that_breaks_an_agent_is_named(tmp_path: Path) -> None:
+    folder = copy_of("learning_rate", tmp_path)
+    shares = {"ddqn": [1.0, 1.1, 0.2, 0.1], "bdqn": [1.0, 1.0, 0.9, 0.6]}
+    rates = [2.5e-4, 7.5e-4, 2.5e-3, 7.5e-3]
+    fill(
+        folder / "results",
+        folder,
+        lambda t: (1.0 + t.seed) * shares[t.agent][rates.index(t.settings["learning_rate"])],
+    )
+    page = analyse(folder, tmp_path / "out")
+    assert "missing" not in page
+    adam, rmsprop = page.split("## With the paper's RMSProp")
+    ratio = "area over that at 1x is"
+    for part in (adam, rmsprop):
+        broken = "It has lost more than half: Double DQN is broken there."
+        assert f"- {GAMES[0]}, Double DQN at 10x: {ratio} 0.200 (0.200 to 0.200), below 1. {broken}" in part
+        assert f"- {GAMES[1]}, Double DQN at 3x: {ratio} 1.100 (1.100 to 1.100), above 1.\n" in part
+        assert f"- all, Bayesian DQN at 10x: {ratio} 0.900 (0.900 to 0.900), below 1.\n" in part
+        assert "Bayesian DQN is broken" not in part
+    for figure in ("adam.png", "rmsprop.png"):
+        assert (tmp_path / "out" / figure).stat().st_size > 10_000
+
+
+def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> None:
+    folder = copy_of("sample_interval", tmp_path)
+    fill(
+        folder / "results",
+        folder,
+        lambda t: (1.0 + t.seed) * {1: 0.5, 1_000: 1.0}.get(t.settings.get("sample_interval", 1_000), 2.0),
+    )
+    page = analyse(folder, tmp_path / "out")
+    assert "missing" not in page
+    ratio = "area over that with a draw per episode is"
+    assert f"- {GAMES[0]}, steps sample_interval=1: {ratio} 0.500 (0.500 to 0.500), below 1." in page
+    assert f"- {GAMES[0]}, acting acting_sample_interval=10: {ratio} 1.000 (1.000 to 1.000), not told from 1." in page
+    assert f"- bdqn/DeepSea10-v0, steps sample_interval=30: {ratio} 2.000 (2.000 to 2.000), above 1." in page
+    for figure in ("minatar.png", "deep_sea.png"):
+        assert (tmp_path / "out" / figure).stat().st_size > 10_000
+
+
+def test_dropout_is_set_beside_double_dqn_and_random_actions(tmp_path: Path) -> None:
+    folder = copy_of("dropout", tmp_path)
+    scores = {"ddqn": 4.0, "bdqn": 5.0, "random": 1.0}
+    fill(folder / "results", folder, lambda t: (1.0 + t.seed) * scores.get(t.agent, 2.0))
+    page = analyse(folder, tmp_path / "out")
+    assert "missing" not in page
+    for rate, mask in product((0.5, 0.1), ("step", "episode")):
+        group = f"dropout dropout_rate={rate} redraw={mask}"
+        assert f"- {GAMES[0]}, {group} against ddqn: area ratio 0.500 (0.500 to 0.500), below 1." in page
+        assert f"- {GAMES[1]}, {group} against random: final ratio 2.000 (2.000 to 2.000), above 1." in page
+    assert "bdqn against" not in page
+
+
+def test_the_page_of_cartpole_has_all_agents(tmp_path: Path) -> None:
+    folder = copy_of("cartpole", tmp_path)
+    fill(folder / "results", folder, lambda t: 100.0 + t.seed)
+    _, page = analyse(folder, tmp_path / "out").split("## Every agent that learns")
+    assert "missing" not in page
+    for agent in set(AGENTS) - {"random"}:
+        assert f"| CartPole-v1 | {agent} | area | 5 | 102.00 (" in page
+    for figure in ("curves.png", "agents.png", "posteriors.png"):
+        assert (tmp_path / "out" / figure).stat().st_size > 10_000
+
+
+def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path) -> None:
+    folder, quick = copy_of("minatar", tmp_path), tmp_path / "quick"
+    fill(folder / "results", folder, lambda t: 1.0 + t.seed)
+    fill(quick, folder, lambda t: 1.0 + t.seed, "quick")
+    done = run_analysis(folder, "--scale", "quick", "--results", quick)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (quick / PAGE).read_text()
+    assert "missing" not in page
+    assert "of 200,000 decisions" not in page
+    assert f"| {GAMES[0]} | bdqn | area | 4 | 2.50 (" in page
+    assert not (folder / "results" / PAGE).exists()
+    assert "is missing." in analyse(folder, tmp_path / "full", "--results", quick)  # judged by the full scale
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--scale", "quick"), "--scale quick needs --results DIR: the experiment's own are of the full scale."),
+        (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
+        (("--scale", "quik", "--results", "."), "there is no scale 'quik'; did you mean quick"),
+    ],
+)
+def test_a_page_that_cannot_be_meant_is_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = run_analysis(ROOT / "cartpole", *words, "--out", tmp_path / "out")
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_experiment_that_was_not_run_says_so(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ page = Page(__file__)
 page.say("# Bayesian DQN against Double DQN on MinAtar")
 
 page.say("## Double DQN's epsilon floor, chosen on seeds of its own")
-floors = page.read("floors.toml", "results/floors")
+floors = page.read("floors.toml")
 value = {trial.group: trial.settings[FLOOR] for trial in floors.sweep.trials}
 first = floors.sweep.trials[0].group
 over_both = [row for row in ratios_of_areas(page.compare(floors.found, first, LEVEL)) if row.env == "all"]

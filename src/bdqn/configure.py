@@ -1,8 +1,8 @@
 """From an agent's name, a preset and overrides to a complete, checked configuration. No torch, no Gymnasium.
 
 A preset is a TOML file in ``presets/``: every value stands there with its source. An agent's table may say which other
-agent it is ``like``: it then has that one's values where it has the same settings. ``default`` exists once per family
-of environments; the paper's presets apply to any.
+agent it is ``like``: it then has that one's values, and those of whom that one is like, where it has the same
+settings. ``default`` exists once per family of environments; the paper's presets apply to any.
 """
 
 from __future__ import annotations
@@ -82,16 +82,16 @@ def configure(
         if name not in known:
             raise SettingError(f"{agent} has no setting {name!r}; {nearest(name, known)}")
     content = read_preset(preset, family)
-    own = content.get(agent, {})
-    relative = content.get(own.get("like"), {})
-    layers = [content.get("training", {}), relative.get("training", {}), relative, own.get("training", {}), own]
+    *relatives, own = _lineage(content, agent)
+    layers = [content.get("training", {}), *(part for one in relatives for part in (one.get("training", {}), one))]
+    layers += [own.get("training", {}), own]
     if family == "atari":
         layers.append(content.get("environment", {}))
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for layer in layers:
         for name, entry in layer.items():
-            if name not in ("training", "like") and (layer is not relative or name in known):
+            if name not in ("training", "like") and (layer not in relatives or name in known):
                 values[name], sources[name] = entry["value"], entry["source"]
     values |= overrides
     sources |= dict.fromkeys(overrides, "set by you")
@@ -105,6 +105,12 @@ def configure(
         total_steps=content["total_steps"],
         sources={name: sources.get(name, "built in") for name in known},
     )
+
+
+def _lineage(content: Mapping[str, Any], agent: str) -> list[dict[str, Any]]:
+    """An agent's table, after those of the agents that it is like: what stands nearer counts more."""
+    own = content.get(agent, {})
+    return [*(_lineage(content, own["like"]) if "like" in own else []), own]
 
 
 def _part(cls: type, values: Mapping[str, Any]) -> Any:

@@ -81,6 +81,7 @@ CASES = [
     Case("dqn", "CartPole-v1", 1, {"optimizer": "rmsprop"}),
     Case("bdqn", "CartPole-v1", 3, {"optimizer": "rmsprop", **FAST_DRAWS}),
     Case("bdqn", "CartPole-v1", 1, {"acting": "ucb", "noise": "inverse-gamma"}),
+    Case("bdqn", "CartPole-v1", 3, {"acting": "epsilon-greedy", "exploration_decay_steps": 300}),
     Case("bdqn", "MinAtar/Breakout-v1", 3),
     Case("ddqn", "MinAtar/Seaquest-v1", 1, {"optimizer": "rmsprop"}),
     Case("bdqn", "bdqn/DeepSea-v0", 3, env_kwargs={"size": 6, "stochastic": True}),

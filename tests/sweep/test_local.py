@@ -57,6 +57,26 @@ def test_a_second_interrupt_does_not_wait_and_loses_nothing(
     assert files(out, 1_500) == undisturbed[1]
 
 
+def test_the_full_scale_goes_on_with_a_quick_sweep(tmp_path: Path) -> None:
+    """As if there had been no quick one."""
+    more = "[scales.quick]\nsteps = 300\nseeds = 1"
+    file, out = sweep_file(tmp_path, steps=600, seeds=2, agents="bdqn", more=more), tmp_path / "out"
+    code, output, errors = complete(file, out, "--scale", "quick")
+    assert (code, errors) == (0, "")
+    assert "1 of 1 trials are finished." in output
+    assert len(files(out, 300)) > len(TABLES)  # it took 300 decisions
+    (quick,) = (out / "trials").iterdir()
+    first = (quick / "episodes.csv").read_text()
+    code, output, _ = complete(file, out)
+    assert (code, "2 of 2 trials are finished." in output) == (0, True)
+    assert (quick / "episodes.csv").read_text().startswith(first)
+    assert complete(file, tmp_path / "fresh")[0] == 0
+    assert files(out, 600) == files(tmp_path / "fresh", 600)
+    code, output, _ = complete(file, out, "--scale", "quick")  # there is nothing to do
+    assert (code, "1 of 1 trials are finished." in output) == (0, True)
+    assert files(out, 600) == files(tmp_path / "fresh", 600)
+
+
 def test_a_finished_sweep_can_be_extended(tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]) -> None:
     out = tmp_path / "out"
     shutil.copytree(undisturbed[0], out)

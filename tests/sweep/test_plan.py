@@ -9,7 +9,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.cli.sweep import default_out
 from bdqn.settings import SettingError
-from bdqn.sweep.plan import Sweep, read_sweep
+from bdqn.sweep.plan import Sweep, read_scales, read_sweep
 
 GOOD = """
 steps = 1_000
@@ -24,6 +24,17 @@ learning_rate = 1e-3
 [agents.careful]
 agent = "ddqn"
 exploration_final_eps = [0.1, 0.01]
+"""
+
+
+QUICK = """
+[scales.quick]
+steps = 100
+seeds = [1]
+environments = ["CartPole-v1"]
+
+[scales.short]
+steps = 200
 """
 
 
@@ -90,7 +101,56 @@ def test_a_trial_knows_its_command(write: Path, tmp_path: Path) -> None:
     assert trial.command(tmp_path / "run", 50)[:2] == ["resume", str(tmp_path / "run")]
 
 
+def test_a_scale_is_a_part_of_the_full_sweep(write: Path) -> None:
+    full = read(write, GOOD + QUICK)
+    assert (full.steps, len(full.trials)) == (1_000, 18)
+    quick, short = (read_sweep(write, scale) for scale in ("quick", "short"))
+    assert (quick.steps, short.steps) == (100, 200)
+    assert {(trial.env, trial.seed) for trial in quick.trials} == {("CartPole-v1", 1)}
+    names = {trial.name for trial in full.trials}
+    assert len(quick.trials) == 3
+    assert {trial.name for trial in quick.trials} < names  # the same trials: the full sweep goes on with them
+    assert [trial.name for trial in short.trials] == [trial.name for trial in full.trials]
+    assert [*read_scales(write)] == ["full", "quick", "short"]
+    assert names == {trial.name for trial in read(write, GOOD).trials}  # and naming scales renames no trial
+
+
+def test_a_scale_that_a_file_does_not_have(write: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write.write_text(GOOD + QUICK)
+    assert main(["sweep", str(write), "--out", str(tmp_path / "out"), "--scale", "quik"]) == 2
+    assert f"{write}: there is no scale 'quik'; did you mean quick" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 WRONG = {
+    "unknown key of a scale": (
+        GOOD + QUICK.replace("seeds", "seads"),
+        "scales.quick: there is no key 'seads'; did you mean seeds",
+    ),
+    "a scale with a setting": (
+        GOOD + QUICK + "num_envs = 2\n",
+        "scales.short: there is no key 'num_envs'; known: environments, seeds, steps",
+    ),
+    "a bad value in a scale": (GOOD + QUICK.replace("100", '"few"'), "scales.quick: steps cannot be 'few'"),
+    "a scale without steps": (GOOD + QUICK.replace("100", "0"), "scales.quick: steps must be given, and not be empty"),
+    "a longer scale": (GOOD + QUICK.replace("200", "2_000"), "scales.short: steps must be at most the file's 1,000"),
+    "a scale with other seeds": (
+        GOOD + QUICK.replace("[1]", "[1, 7]"),
+        "scales.quick: seeds must be among the file's: 7 are not",
+    ),
+    "a scale with more seeds": (GOOD + QUICK.replace("[1]", "4"), "scales.quick: seeds must be among the file's: 3"),
+    "a scale with bad seeds": (GOOD + QUICK.replace("[1]", "[-1]"), "scales.quick: seeds must be a number of seeds"),
+    "a scale elsewhere": (
+        GOOD + QUICK.replace("CartPole-v1", "CartPoel-v1"),
+        "scales.quick: CartPoel-v1 is not among the file's environments; did you mean CartPole-v1",
+    ),
+    "a scale nowhere": (
+        GOOD + QUICK.replace('"CartPole-v1"', ""),
+        "scales.quick: environments must be given, and not be empty",
+    ),
+    "a scale called full": (GOOD + QUICK.replace("quick", "full"), "scales.full: the file as it is has this name"),
+    "an empty scale": (GOOD + "[scales.quick]\n", "scales.quick: this must be a table with steps, seeds, environ"),
+    "a scale that is no table": (GOOD + "[scales]\nquick = 3\n", "scales.quick: this must be a table with steps"),
     "unknown key": (GOOD.replace("steps", "stesp"), "there is no key 'stesp'; did you mean steps"),
     "unknown agent": (
         GOOD.replace("agents.bdqn", "agents.bdnq"),
@@ -101,8 +161,8 @@ WRONG = {
         "has no setting 'lerning_rate'; did you mean learning_rate",
     ),
     "another agent's setting": (
-        GOOD.replace("[agents.bdqn]", "[agents.bdqn]\nexploration_final_eps = 0.1"),
-        "bdqn has no setting 'exploration_final_eps'",
+        GOOD.replace("[agents.bdqn]", "[agents.bdqn]\ndropout_rate = 0.1"),
+        "bdqn has no setting 'dropout_rate'",
     ),
     "unknown schedule": (GOOD + "[schedule]\nevl_freq = 5\n", "schedule has no key 'evl_freq'; did you mean eval_freq"),
     "bad schedule": (GOOD + "[schedule]\nkeep = 0\n", "keep must be at least 1"),

@@ -2,7 +2,8 @@
 
 - head: a Gaussian posterior over the last layer's weights of each action, refitted by Bayesian linear regression
 - redraw: the acting weights are drawn from it every T^S decisions, or at each episode's start
-- policy: greedy under that draw (Thompson sampling); or optimistic, or greedy under the mean, on the same posterior
+- policy: greedy under that draw (Thompson sampling); or optimistic, or greedy or epsilon-greedy under the mean, on the
+  same posterior
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from bdqn.agents import ddqn
 from bdqn.settings import setting
 
 if TYPE_CHECKING:
@@ -57,8 +59,8 @@ class PosteriorSettings:
 
 
 @dataclass(frozen=True)
-class Settings(PosteriorSettings):
-    """The posterior, its draws, and how it acts."""
+class Settings(ddqn.Settings, PosteriorSettings):
+    """The posterior, its draws, and how it acts; epsilon is read with acting = epsilon-greedy only."""
 
     redraw: Literal["episode", "steps"] = setting("episode", "draw at episode starts, or every sample_interval")
     sample_interval: int = setting(1_000, "T^S: decisions between draws, with redraw = steps", minimum=1)
@@ -66,15 +68,16 @@ class Settings(PosteriorSettings):
         0, "T~^S: decisions between draws that only act, in each environment's own count; 0: none", minimum=0
     )
     temperature: float = setting(1.0, "multiplies the covariance of draws", minimum=0)
-    acting: Literal["thompson", "ucb", "mean"] = setting(
-        "thompson", "act greedily under a draw, under mean + ucb_scale * std, or under the mean"
+    acting: Literal["thompson", "ucb", "mean", "epsilon-greedy"] = setting(
+        "thompson",
+        "act greedily under a draw, under mean + ucb_scale * std, or under the mean; or as ddqn does, with its epsilon",
     )
     ucb_scale: float = setting(1.0, "standard deviations of optimism, with acting = ucb", minimum=0)
 
 
 def choices(settings: Settings) -> Choices:
     """Bayesian head, Thompson sampling, double Q, and a refit."""
-    from bdqn.choices import Redraw, greedy_under_mean, optimistic
+    from bdqn.choices import Policy, Redraw, greedy_under_mean, optimistic
 
     thompson = posterior_choices(
         settings,
@@ -83,8 +86,13 @@ def choices(settings: Settings) -> Choices:
     )
     if settings.acting == "thompson":
         return thompson
-    policy = optimistic(settings.ucb_scale) if settings.acting == "ucb" else greedy_under_mean
-    return replace(thompson, policy=policy, redraw=None)  # without draws the mean stands for them
+    policies: dict[str, Policy] = {
+        "ucb": optimistic(settings.ucb_scale),
+        "mean": greedy_under_mean,
+        "epsilon-greedy": ddqn.policy(settings),
+    }
+    # Without draws the mean stands for them.
+    return replace(thompson, policy=policies[settings.acting], redraw=None)
 
 
 def posterior_choices(settings: PosteriorSettings, temperature: float = 1.0, redraw: Redraw | None = None) -> Choices:

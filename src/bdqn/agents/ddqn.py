@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bdqn.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.choices import Choices, Policy
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,18 @@ class Settings:
 
 def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
+    from bdqn.choices import Choices, double_q
+    from bdqn.heads import LinearHead
+
+    return Choices(head=LinearHead, policy=policy(settings), redraw=None, bootstrap=double_q)
+
+
+def policy(settings: Settings) -> Policy:
+    """Epsilon-greedy under the mean, which is all that a head without draws has."""
     import numpy as np
 
     from bdqn import rules
-    from bdqn.choices import Choices, QView, double_q
-    from bdqn.heads import LinearHead
+    from bdqn.choices import QView
 
     def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         epsilon = rules.linear_schedule(
@@ -41,4 +48,4 @@ def choices(settings: Settings) -> Choices:
         )
         return rules.epsilon_greedy(q.mean, epsilon, rng)
 
-    return Choices(head=LinearHead, policy=epsilon_greedy, redraw=None, bootstrap=double_q)
+    return epsilon_greedy

@@ -14,7 +14,7 @@ from bdqn.cli.common import RunFailed, correctable, on_one_line
 from bdqn.cli.options import Parser
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import SettingError
-from bdqn.sweep.plan import Sweep, Trial, read_sweep
+from bdqn.sweep.plan import FULL, Sweep, Trial, read_sweep
 
 if TYPE_CHECKING:
     from bdqn.sweep.engine import Engine
@@ -27,6 +27,9 @@ def run(argv: list[str]) -> int:
         description="Run every trial of a sweep file. Interrupted or killed, the same command goes on where it was.",
     )
     parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
+    parser.add_argument(
+        "--scale", default=FULL, help="a part that the file names, such as quick [%(default)s: all of it]"
+    )
     parser.add_argument("--out", metavar="DIR", help="where the trials go [out/NAME, for NAME/sweep.toml]")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at a time [%(default)s]")
     parser.add_argument("--ray", metavar="WHERE", help="run the trials by Ray: local, or the address of a cluster")
@@ -38,7 +41,7 @@ def run(argv: list[str]) -> int:
         if getattr(args, name) < least:
             raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
     path = Path(args.file)
-    sweep = read_sweep(path)
+    sweep = read_sweep(path, args.scale)
     check_environments(sweep)
     out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:

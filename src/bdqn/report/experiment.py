@@ -1,25 +1,29 @@
 """What the analyses of experiments share: results checked against their sweep file, tables and figures on a page.
 
-EXPERIMENT/sweep.toml      what is run
-EXPERIMENT/results/        what `bdqn compare --out` kept of it, and the page and figures that analysis.py makes of that
+EXPERIMENT/sweep.toml      what is run; there may be other sweep files beside it
+EXPERIMENT/results/        what `bdqn compare --out` kept of it (of another file, NAME.toml: results/NAME/), and the
+                           page and figures that analysis.py makes of that
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from bdqn.report.compare import Comparison, comparison_of, label_of, read_results, unfinished
-from bdqn.report.figures import curves_figure, save
+from bdqn.report.compare import SCORES, Comparison, comparison_of, label_of, read_results, unfinished
+from bdqn.report.figures import Points, curves_figure, save, settings_figure
 from bdqn.report.tables import Row, all_rows, layout
-from bdqn.sweep.plan import Sweep, read_sweep
+from bdqn.settings import SettingError
+from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"
+Lines = Mapping[str, Mapping[str, str]]  # of a figure: name of a line -> value of the setting -> group
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,36 @@ class Page:
     """Text, tables and figures of an experiment, made of its results alone."""
 
     def __init__(self, script: str) -> None:
-        """``script`` is the experiment's analysis.py; where the page goes is asked of the command line."""
+        """``script`` is the experiment's analysis.py; which results it is about is asked of the command line."""
         self.folder = Path(script).resolve().parent
         parser = argparse.ArgumentParser(description=f"Redraw {self.folder.name} from its results, without training.")
-        parser.add_argument("--out", type=Path, default=self.folder / "results", help="where to [%(default)s]")
-        self.out: Path = parser.parse_args().out
+        parser.add_argument("--results", type=Path, help=f"what bdqn compare kept [{self.folder / 'results'}]")
+        parser.add_argument(
+            "--scale", default=FULL, help="the scale at which the sweep was run, such as quick [%(default)s]"
+        )
+        parser.add_argument("--out", type=Path, help="where the page and figures go [beside the results]")
+        args = parser.parse_args()
+        if args.results and not args.results.is_dir():
+            parser.error(f"{args.results} does not exist: give the directory that bdqn compare --out has written.")
+        if args.scale != FULL and not args.results:
+            parser.error(f"--scale {args.scale} needs --results DIR: the experiment's own are of the full scale.")
+        self.results: Path = args.results or self.folder / "results"
+        self.scale: str = args.scale
+        self.out: Path = args.out or self.results
         self.rng = np.random.default_rng(0)  # the same results give the same page
         self._parts: list[str] = []
 
-    def read(self, sweep: str, results: str = "results") -> Study:
-        """The results of a sweep file; every trial of it that is missing or unfinished is named on the page."""
-        study = read_study(self.folder / sweep, self.folder / results)
+    def read(self, sweep: str) -> Study:
+        """The results of a sweep file; every trial of it that is missing or unfinished is named on the page.
+
+        Those of sweep.toml are kept in the results' directory, those of NAME.toml in its directory NAME.
+        """
+        file = self.folder / sweep
+        results = self.results if file.stem == "sweep" else self.results / file.stem
+        try:
+            study = read_study(file, results, self.scale)
+        except SettingError as error:
+            raise SystemExit(str(error)) from error
         self.points(study.found.remarks)
         return study
 
@@ -56,9 +79,23 @@ class Page:
             self.say("\n".join(f"- {sentence}" for sentence in sentences))
 
     def table(self, rows: Sequence[Row]) -> None:
-        headings, *lines = layout(rows, lambda cell: str(cell).replace("|", r"\|"))
+        self.cells(layout(rows))
+
+    def cells(self, lines: Sequence[Sequence[str]]) -> None:
+        """A table; its first line are the headings."""
+        headings, *rest = [[cell.replace("|", r"\|") for cell in line] for line in lines]
         rule = ["---"] * len(headings)
-        self.say("\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *lines)))
+        self.say("\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rest)))
+
+    def runs(self, found: Comparison) -> None:
+        """Every run by itself: what there is to show where seeds are too few for an interval."""
+        if found.results:
+            lines = [["environment", "group", "seed", "decisions", *SCORES]]
+            for result in found.results:
+                scores = (getattr(result, kind) for kind in SCORES)
+                cells = ("-" if np.isnan(score) else f"{score:,.2f}" for score in scores)
+                lines.append([result.env, result.group, str(result.seed), f"{result.decisions:,}", *cells])
+            self.cells(lines)
 
     def compare(self, found: Comparison, baseline: str, level: float = 0.95) -> list[Row]:
         """Every table of a comparison; gives all of their rows."""
@@ -74,6 +111,19 @@ class Page:
         if found.results:
             self.figure(name, curves_figure(found.results, self.rng, level))
 
+    def settings(self, name: str, rows: Sequence[Row], lines: Lines, xlabel: str) -> None:
+        """Means over the values of a setting, as far as ``rows`` have them; ``lines`` says whose, and at which."""
+        known = {(row.env, row.score, row.group): row for row in rows if (row.baseline, row.statistic) == ("", "mean")}
+        panels: dict[str, dict[str, Points]] = {}
+        for env, score in product(dict.fromkeys(row.env for row in rows), SCORES):
+            for line, groups in lines.items():
+                mine = {x: known[env, score, group] for x, group in groups.items() if (env, score, group) in known}
+                if mine:
+                    points = {x: (row.estimate, row.low, row.high) for x, row in mine.items()}
+                    panels.setdefault(f"{env}, {score}", {})[line] = points
+        if panels:
+            self.figure(name, settings_figure(panels, xlabel, "return"))
+
     def figure(self, name: str, figure: Figure) -> None:
         save(figure, self.out / name)
         self.say(f"![{Path(name).stem}]({name})")
@@ -86,12 +136,13 @@ class Page:
         print(text)
 
 
-def read_study(file: Path, results: Path) -> Study:
-    """A sweep file and what `bdqn compare` kept of its trials, with a remark about each that is missing or unfinished.
+def read_study(file: Path, results: Path, scale: str = FULL) -> Study:
+    """A sweep file at a scale, and what `bdqn compare` kept of its trials.
 
-    Results of trials that the file does not name are left out, and named: they answer another question.
+    Trials that are missing or unfinished are named. Results of trials that the file does not name are left out, and
+    named too: they answer another question.
     """
-    sweep = read_sweep(file)
+    sweep = read_sweep(file, scale)
     found = read_results(results) if (results / "runs.csv").exists() else Comparison((), ())
     planned = [label_of(trial.group, trial.env, trial.seed) for trial in sweep.trials]
     known = {result.label for result in found.results}
@@ -104,3 +155,19 @@ def read_study(file: Path, results: Path) -> Study:
     for label in sorted(known.difference(planned)):
         remarks.append(f"{label} is not part of {file.name}, and left out.")
     return Study(sweep, comparison_of(kept, remarks))
+
+
+def part_of(found: Comparison, groups: Sequence[str]) -> Comparison:
+    """The runs of some groups."""
+    return Comparison(tuple(result for result in found.results if result.group in groups), ())
+
+
+def ratios(rows: Sequence[Row], score: str = "area") -> list[Row]:
+    """How groups stand to their baseline in a score."""
+    return [row for row in rows if (row.score, row.statistic) == (score, "ratio")]
+
+
+def verdict(row: Row) -> str:
+    """What the interval of a ratio says."""
+    told = "above 1" if row.low > 1 else "below 1" if row.high < 1 else "not told from 1"
+    return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f}), {told}"

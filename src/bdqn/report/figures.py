@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 WINDOW = 100  # episodes in a mean return, as in the paper
 
+Points = Mapping[str, tuple[float, float, float]]  # a setting's value -> a score, and its interval's ends
+
 
 def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
     """Mean raw return of the last ``window`` episodes at each point of the grid; NaN before the first episode ends."""
@@ -95,6 +97,25 @@ def profiles_figure(
             _draw_band(axes, grid, profile(arrays), stats.bootstrap(profile, arrays, rng, level=level), i, group)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         label(axes, f"score, in units of {baseline}'s mean", "runs above it")
+    return figure
+
+
+def settings_figure(panels: Mapping[str, Mapping[str, Points]], xlabel: str, ylabel: str) -> Figure:
+    """A score over the values of a setting, with intervals: a panel per title, and in it a line per name.
+
+    Values stand at equal distances, in the order in which they come: they need not be numbers.
+    """
+    figure = Figure(layout="constrained")
+    for axes, title in _panels(figure, list(panels)):
+        values = list(dict.fromkeys(value for points in panels[title].values() for value in points))
+        for i, (name, points) in enumerate(panels[title].items()):
+            beside = 0.08 * (i - (len(panels[title]) - 1) / 2)  # so that no line hides another's bars
+            x = np.array([values.index(value) for value in points]) + beside
+            y, low, high = np.array(list(points.values())).T
+            bars = np.maximum([y - low, high - y], 0)
+            axes.errorbar(x, y, bars, color=COLORS[i % len(COLORS)], marker="o", capsize=3, label=name)
+        axes.set_xticks(range(len(values)), values)
+        label(axes, xlabel, ylabel)
     return figure
 
 

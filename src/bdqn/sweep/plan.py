@@ -13,6 +13,10 @@
     agent = "ddqn"
     exploration_final_eps = [0.1, 0.01]         # a list is a grid: one group per value
 
+    [scales.quick]                              # a part of it, for those in a hurry: bdqn sweep FILE --scale quick
+    steps = 50_000
+    seeds = 2
+
 Everything is checked before anything starts. A trial is named after a hash of its whole configuration but its length,
 so that the same trial is the same directory in every sweep, and a longer sweep goes on with it.
 """
@@ -43,7 +47,10 @@ KEYS = {
     "threads": int,
     "training": dict,
     "schedule": dict,
+    "scales": dict,
 }
+SCALED = {key: KEYS[key] for key in ("steps", "seeds", "environments")}  # of which a scale may take less
+FULL = "full"  # the scale that is the file as it is
 LONGEST_NAME = 80
 MOST_SEEDS = 10_000  # a single agent's; more is a slip of the keyboard
 REQUIRED = ("steps", "seeds", "environments", "agents")
@@ -98,11 +105,23 @@ class Sweep:
     trials: tuple[Trial, ...]
 
 
-def read_sweep(path: Path) -> Sweep:
-    """Read and check a sweep file; whatever is wrong with it is a SettingError with the file and the key."""
+def read_sweep(path: Path, scale: str = FULL) -> Sweep:
+    """Read and check a sweep file, and take of it what a scale asks for.
+
+    Whatever is wrong with it, in this scale or another, is a SettingError with the file and the key.
+    """
+    scales = read_scales(path)
+    if scale not in scales:
+        raise SettingError(f"{path}: there is no scale {scale!r}; {nearest(scale, scales)}")
+    return scales[scale]
+
+
+def read_scales(path: Path) -> dict[str, Sweep]:
+    """All of a file's scales by their names, the full one first."""
     content = read_content(path)
     with naming(path):
-        return sweep_of(content)
+        full = sweep_of(content)
+        return {FULL: full, **_smaller(content, full.trials)}
 
 
 def read_content(path: Path) -> dict[str, Any]:
@@ -126,10 +145,46 @@ def naming(path: Path) -> Iterator[None]:
 
 def sweep_of(content: Mapping[str, Any]) -> Sweep:
     """All trials that a sweep file's content means, checked."""
-    _check_keys(content)
+    _check_types(content, KEYS)
+    _check_values(content)
     trials = tuple(_trials(content))
     _check_different(trials)
     return Sweep(content["steps"], trials)
+
+
+def _smaller(content: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Sweep]:
+    """The smaller sweeps that a file names: fewer trials, and shorter ones, but no others.
+
+    So the full sweep goes on with whatever a smaller one has done.
+    """
+    found = {}
+    for name, own in content.get("scales", {}).items():
+        try:
+            _check_scale(name, own, content)
+        except SettingError as error:
+            raise SettingError(f"scales.{name}: {error}") from error
+        scaled = {**content, **own}
+        seeds, envs = set(_seeds(scaled["seeds"])), set(scaled["environments"])
+        mine = tuple(trial for trial in trials if trial.seed in seeds and trial.env in envs)
+        found[name] = Sweep(scaled["steps"], mine)
+    return found
+
+
+def _check_scale(name: str, own: Any, content: Mapping[str, Any]) -> None:
+    if name == FULL:
+        raise SettingError("the file as it is has this name already: choose another.")
+    if not isinstance(own, dict) or not own:
+        raise SettingError(f"this must be a table with {', '.join(SCALED)}, or some of them.")
+    _check_types(own, SCALED)
+    _check_values({**content, **own})
+    if own.get("steps", 1) > content["steps"]:
+        raise SettingError(f"steps must be at most the file's {content['steps']:,}, not {own['steps']:,}.")
+    strange = set(_seeds(own.get("seeds", content["seeds"]))).difference(_seeds(content["seeds"]))
+    if strange:
+        raise SettingError(f"seeds must be among the file's: {', '.join(map(str, sorted(strange)[:5]))} are not.")
+    for env in own.get("environments", []):
+        if env not in content["environments"]:
+            raise SettingError(f"{env} is not among the file's environments; {nearest(env, content['environments'])}")
 
 
 def _check_different(trials: Sequence[Trial]) -> None:
@@ -147,12 +202,15 @@ def _check_different(trials: Sequence[Trial]) -> None:
             raise SettingError(f"two groups are called {trial.group}: give one of them another name.")
 
 
-def _check_keys(content: Mapping[str, Any]) -> None:
-    for key, value in content.items():
-        if key not in KEYS:
-            raise SettingError(f"there is no key {key!r}; {nearest(key, KEYS)}")
-        if not isinstance(value, KEYS[key]) or isinstance(value, bool):  # type: ignore[arg-type]
+def _check_types(values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if key not in known:
+            raise SettingError(f"there is no key {key!r}; {nearest(key, known)}")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
             raise SettingError(f"{key} cannot be {value!r:.80}.")
+
+
+def _check_values(content: Mapping[str, Any]) -> None:
     missing = [key for key in REQUIRED if not content.get(key)]
     if missing:
         raise SettingError(f"{', '.join(missing)} must be given, and not be empty.")

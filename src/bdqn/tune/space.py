@@ -83,7 +83,7 @@ def read_search(path: Path) -> Search:
 
 
 def _search(content: Mapping[str, Any]) -> Search:
-    known = {**KEYS, **OWN_KEYS}
+    known = {key for key in (*KEYS, *OWN_KEYS) if key != "scales"}  # a search has one length
     for key, value in content.items():
         if key not in known:
             raise SettingError(f"there is no key {key!r}; {nearest(key, known)}")
