@@ -35,6 +35,7 @@ def learner(work: Work, agent: str, **settings: Any) -> Learner:
         buffer_size=work.buffer_size,
         learning_rate=work.learning_rate,
         gamma=work.gamma,
+        n_steps=1,  # as the other libraries
         target_update_interval=work.target_update_interval,
         **layers,
         **own[agent],

@@ -1,12 +1,13 @@
 """DeepSea: who solves it, after how many episodes, and how that grows with its size.
 
-Reads results/solved.csv only: python experiments/deep_sea/analysis.py
+Reads solved.csv, which collect.py writes: python experiments/deep_sea/analysis.py
 """
 
 from __future__ import annotations
 
 import csv
 import re
+from itertools import cycle
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ def size_of(env: str) -> int:
 def read_runs(page: Page) -> dict[tuple[str, str], Rows]:
     """Every kept run, by environment and group."""
     runs: dict[tuple[str, str], Rows] = {}
-    path = page.folder / "results" / "solved.csv"
+    path = page.results / "solved.csv"
     if path.exists():
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
@@ -48,7 +49,7 @@ def read_runs(page: Page) -> dict[tuple[str, str], Rows]:
 
 def say_tables(page: Page, name: str, runs: dict[tuple[str, str], Rows]) -> None:
     """A table for each environment of a sweep file; what of it is missing is named."""
-    sweep = read_sweep(page.folder / name)
+    sweep = read_sweep(page.folder / name, page.scale)
     seeds = len({trial.seed for trial in sweep.trials})
     for env in dict.fromkeys(trial.env for trial in sweep.trials):
         groups = list(dict.fromkeys(trial.group for trial in sweep.trials if trial.env == env))
@@ -66,7 +67,7 @@ def say_tables(page: Page, name: str, runs: dict[tuple[str, str], Rows]) -> None
 
 
 def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
-    """Episodes to solve against N, for every group all of whose seeds solved at least two sizes."""
+    """Episodes to solve against N, for every group that solved at least two sizes on all of its runs."""
     points: dict[str, list[tuple[int, int]]] = {}
     for (env, group), rows in runs.items():
         if all(map(is_solved, rows)):
@@ -78,14 +79,14 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
     figure = Figure(figsize=(6, 4))
     axes = figure.subplots()
     sentences = []
-    for color, (group, found) in zip(COLORS, points.items(), strict=False):
+    for color, (group, found) in zip(cycle(COLORS), points.items(), strict=False):
         size, episodes = np.array(found, np.float64).T
         exponent, offset = np.polyfit(np.log(size), np.log(episodes), 1)
         line = np.array([size.min(), size.max()])
         axes.loglog(size, episodes, "o", color=color, alpha=0.5)
         axes.loglog(line, np.exp(offset) * line**exponent, color=color, label=f"{group}: N^{exponent:.2f}")
-        sizes = ", ".join(str(int(n)) for n in np.unique(size))
-        sentences.append(f"{group}: episodes to solve grow as N^{exponent:.2f} (all seeds at N = {sizes}).")
+        sizes = ", ".join(f"{n} ({(size == n).sum()} runs)" for n in np.unique(size).astype(int))
+        sentences.append(f"{group}: episodes to solve grow as N^{exponent:.2f}, over N = {sizes}, all solved.")
     ticks = sorted({size for found in points.values() for size, _ in found})
     axes.set_xticks(ticks, [str(size) for size in ticks])
     axes.minorticks_off()

@@ -1,10 +1,13 @@
-"""Keep what the table needs of DeepSea's runs: python experiments/deep_sea/collect.py SWEEP_DIRECTORY..."""
+"""Keep what the table needs of DeepSea's runs: python experiments/deep_sea/collect.py SWEEP_DIRECTORY...
+
+Adds to results/solved.csv, or to the file that ``--out`` names; a run that is there already is replaced.
+"""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from bdqn.report.load import read_run
 from bdqn.sweep.folder import SweepFolder
 
-RESULTS = Path(__file__).parent / "results" / "solved.csv"
+OWN = Path(__file__).parent / "results" / "solved.csv"
 COLUMNS = ("env", "group", "seed", "episodes", "first", "solved", "last_100")
 
 
@@ -36,12 +39,16 @@ def is_finished(run: Path) -> bool:
     return meta.exists() and json.loads(meta.read_text())["status"] == "finished"
 
 
-def main(folders: list[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+", help="what bdqn sweep wrote")
+    parser.add_argument("--out", type=Path, default=OWN, help="[%(default)s]")
+    args = parser.parse_args()
     rows = {}
-    if RESULTS.exists():
-        with RESULTS.open(newline="") as file:
+    if args.out.exists():
+        with args.out.open(newline="") as file:
             rows = {(row["env"], row["group"], row["seed"]): row for row in csv.DictReader(file)}
-    for folder in map(Path, folders):
+    for folder in args.folders:
         for trial in SweepFolder(folder).rows():
             key = (trial["env"], trial["group"], trial["seed"])
             path = folder / "trials" / trial["trial"]
@@ -50,13 +57,13 @@ def main(folders: list[str]) -> None:
                 continue
             run = read_run(path)
             rows[key] = dict(zip(COLUMNS, (*key, *figures_of(run.raw_return)), strict=True))
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("w", newline="") as file:
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with args.out.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows.values())
-    print(f"{RESULTS}: {len(rows)} runs")
+    print(f"{args.out}: {len(rows)} runs")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -91,7 +91,7 @@ def configure(
     sources: dict[str, str] = {}
     for layer in layers:
         for name, entry in layer.items():
-            if name not in ("training", "like") and (layer not in relatives or name in known):
+            if name not in ("training", "like") and (name in known or not any(layer is one for one in relatives)):
                 values[name], sources[name] = entry["value"], entry["source"]
     values |= overrides
     sources |= dict.fromkeys(overrides, "set by you")

@@ -117,13 +117,14 @@ class Moments:
 
         ``counts`` says how many equal rows each one stands for; None: itself.
         """
+        features, targets = np.asarray(x, np.float64), np.asarray(y, np.float64)
         count = np.ones(len(actions)) if counts is None else np.asarray(counts, np.float64)
-        root = np.sqrt(count)  # on both sides of a product
-        scaled_x = root[:, None] * np.asarray(x, np.float64)
-        scaled_y = root * np.asarray(y, np.float64)
+        if counts is not None:
+            root = np.sqrt(count)  # on both sides of a product
+            features, targets = root[:, None] * features, root * targets
         for action in np.unique(actions):
             rows = actions == action
-            x_a, y_a = scaled_x[rows], scaled_y[rows]
+            x_a, y_a = features[rows], targets[rows]
             self.gram[action] += x_a.T @ x_a
             self.cross[action] += x_a.T @ y_a
             self.squares[action] += y_a @ y_a

@@ -110,7 +110,10 @@ def carry_out_search(
 
 
 def _under_way(search: Search, study: optuna.Study, workers: int) -> Iterator[tuple[int, Sweep]]:
-    """Trials to be run now: those that were begun and not judged, then new ones."""
+    """Trials to be run now: those that were begun and not judged; new ones only where there are none of those.
+
+    So a proposal never depends on where an earlier batch was interrupted.
+    """
     import optuna
 
     begun = []
@@ -119,6 +122,9 @@ def _under_way(search: Search, study: optuna.Study, workers: int) -> Iterator[tu
             begun.append((trial.number, search.sweep(trial.number, trial.params)))
         else:  # killed while it was proposed: nothing has been run
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    if begun:
+        yield from begun
+        return
     seeds = len(search.sweep(0, {}).trials)
     while len(begun) < max(1, workers // seeds) and len(study.trials) < search.trials:
         number, values = _ask(search, study)
@@ -131,7 +137,7 @@ def _ask(search: Search, study: optuna.Study) -> tuple[int, dict[str, Any]]:
     import optuna
 
     seed = integer_seed(search.sampler_seed, f"trial-{len(study.trials)}")
-    study.sampler = optuna.samplers.TPESampler(seed=seed)
+    study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)  # several are under way
     trial = study.ask(_distributions(search))
     return trial.number, trial.params
 
