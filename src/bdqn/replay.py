@@ -212,7 +212,7 @@ class Replay:
         steps = counts.sum(1)
         return Outcomes(
             flat["actions"].take(ahead[:, 0]),
-            flat["rewards"].take(ahead) * counts,
+            np.where(counts, flat["rewards"].take(ahead), np.float32(0)),
             (slot + steps) % self.slots,
             flat["terminals"].take(ahead[np.arange(len(ahead)), steps - 1]),
             steps,

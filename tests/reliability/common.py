@@ -27,7 +27,9 @@ def fingerprint(learner: Learner) -> dict[str, str]:
     """SHA-256 of all that a learner and its environments hold, by part; taken from the objects, not from state()."""
     agent = learner.agent
     head = agent.online.head
-    held = {name: value for name, value in vars(agent).items() if name not in ("_blas", "optimizer")}
+    held = {
+        name: value for name, value in vars(agent).items() if name not in ("_blas", "optimizer", "_distinct")
+    }  # the last: made again from replay
     parts = {
         "weights": agent.online.state_dict(),
         "target": agent.target.state_dict(),

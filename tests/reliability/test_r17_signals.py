@@ -92,12 +92,12 @@ def test_an_evaluation_that_a_signal_cuts_short_is_redone(forks: Server, tmp_pat
 
 
 REFITS = {
-    "learning_starts": 2_200,
-    "posterior_batch_size": 2_150,  # a refit draws so many of the transitions, and looks at them in several parts
+    "learning_starts": 4_400,
+    "posterior_batch_size": 4_300,  # a refit draws so many of the transitions, and looks at them in several parts
     "posterior_update_interval": 50,
     "target_update_interval": 40,
     "features": 16,
-    "buffer_size": 2_400,
+    "buffer_size": 4_800,
 }
 
 
@@ -128,14 +128,14 @@ def train_until(folder: Path, steps: int, stop_in_refit: int | None) -> int:
 
 def test_a_refit_that_is_told_to_stop_is_made_up_for(tmp_path: Path) -> None:
     """On Atari it takes longer than whoever terminates a run will wait."""
-    steps = 2_300  # the first decision of learning, and two refits after it, the last at the very end
+    steps = 4_500  # the first decision of learning, and two refits after it, the last at the very end
     unharmed = tmp_path / "unharmed"
     looks = train_until(unharmed, steps, None)
     assert looks >= 9
     for cut in range(1, looks + 1):
         folder = tmp_path / f"cut-{cut}"
         train_until(folder, steps, cut)
-        assert saved(folder) in (2_200, 2_250, 2_300)
+        assert saved(folder) in (4_400, 4_450, 4_500)
         train_until(folder, steps, 1)  # again, at once
         train_until(folder, steps, None)
         assert files(folder, steps) == files(unharmed, steps)
@@ -143,7 +143,7 @@ def test_a_refit_that_is_told_to_stop_is_made_up_for(tmp_path: Path) -> None:
 
 def test_an_agent_whose_refit_was_cut_short_can_be_used_without_its_memory(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    train_until(folder, 2_300, 5)
+    train_until(folder, 4_500, 5)
     learner = load(folder)
     assert np.isfinite(learner.q_posterior(np.zeros(4)).std).all()
     learner.learn(10)
