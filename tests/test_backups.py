@@ -160,7 +160,13 @@ def test_the_target_networks_prior_features_serve_the_online_network_too() -> No
 
 # --- the agent --------------------------------------------------------------------------------------------------
 
-TINY = {"learning_starts": 50, "features": 8, "posterior_update_interval": 40, "target_update_interval": 40}
+TINY = {
+    "n_steps": 1,
+    "learning_starts": 50,
+    "features": 8,
+    "posterior_update_interval": 40,
+    "target_update_interval": 40,
+}
 
 
 def learner(**settings: Any) -> bdqn.Learner:
