@@ -89,6 +89,9 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
         sentences.append(f"{group}: episodes to solve grow as N^{exponent:.2f}, over N = {sizes}, all solved.")
     ticks = sorted({size for found in points.values() for size, _ in found})
     axes.set_xticks(ticks, [str(size) for size in ticks])
+    low, high = axes.get_ylim()
+    rows = [count for count in (20, 50, 100, 200, 500, 1_000, 2_000, 5_000) if low < count < high]
+    axes.set_yticks(rows, [f"{count:,}" for count in rows])
     axes.minorticks_off()
     label(axes, "N", "episodes until bsuite calls it solved")
     page.points(sentences)
