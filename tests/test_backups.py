@@ -51,16 +51,17 @@ def closed_form(length: int, reward: float = 1.0) -> tuple[float, float]:
 def test_variance_at_the_start_of_a_chain_is_the_closed_form(length: int) -> None:
     count = 20_000
     rows = chain(length)
-    draws = sampled_backups(belief(rows), rows, np.random.default_rng(0), count, sweeps=length)
+    centre, draws = sampled_backups(belief(rows), rows, np.random.default_rng(0), count, sweeps=length)
     mean, variance = closed_form(length)
     at_start = draws[:, 0, 0]
+    assert centre[0, 0] == pytest.approx(mean)  # with no noise: the posterior's own mean is 0 there
     assert at_start.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / count))
     assert at_start.var() == pytest.approx(variance, rel=5 * np.sqrt(2 / count))
 
 
 def test_without_backups_the_start_knows_nothing_of_what_is_uncertain_later() -> None:
     rows = chain(10)
-    plain = sampled_backups(belief(rows), rows, np.random.default_rng(0), 20_000, sweeps=0)
+    _, plain = sampled_backups(belief(rows), rows, np.random.default_rng(0), 20_000, sweeps=0)
     own = NOISE / (VISITS + NOISE / PRIOR)
     assert plain[:, 0, 0].var() == pytest.approx(own, rel=0.05)
     assert closed_form(10)[1] > 3 * own  # so the test above tells the two apart
@@ -71,7 +72,7 @@ def test_each_sweep_looks_one_step_further() -> None:
     rows = chain(4)
     known = belief(rows)
     spread = [
-        sampled_backups(known, rows, np.random.default_rng(1), 20_000, sweeps)[:, 0, 0].var() for sweeps in range(5)
+        sampled_backups(known, rows, np.random.default_rng(1), 20_000, sweeps)[1][:, 0, 0].var() for sweeps in range(5)
     ]
     assert all(more > 1.02 * less for less, more in pairwise(spread[:4]))
     assert spread[4] == pytest.approx(spread[3], rel=1e-5)  # nothing is further away than that
@@ -88,7 +89,7 @@ def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
         np.repeat(np.array([1, 0, 0], np.float32), 50),
         np.repeat(np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), 50, axis=0),
     )
-    draws = sampled_backups(belief(rows, 2), rows, np.random.default_rng(0), 500, sweeps=3)
+    _, draws = sampled_backups(belief(rows, 2), rows, np.random.default_rng(0), 500, sweeps=3)
     shrink = 50 / (50 + NOISE / PRIOR)
     own = draws[:, 0, 0] - shrink * draws[:, :, 1].max(1)  # what is left is the perturbation at the first state
     assert own.var() == pytest.approx(NOISE / (50 + NOISE / PRIOR), rel=0.2)
@@ -107,11 +108,26 @@ def test_values_stay_within_their_bound() -> None:
     )
     known = belief(grows)
     free, held = (
-        np.abs(sampled_backups(known, grows, np.random.default_rng(0), 100, 30, beyond=beyond)).max()
+        np.abs(sampled_backups(known, grows, np.random.default_rng(0), 100, 30, beyond=beyond)[1]).max()
         for beyond in (np.inf, 3.0)
     )
     assert free > 1e6
     assert held < 5.0
+
+
+def test_the_mean_stays_within_the_range_of_its_own_values() -> None:
+    """The same loop, where something was paid: what room the draws have is none of the mean's."""
+    pays = Transitions(
+        np.ones((10, 1)),
+        np.ones(10, np.int64),
+        np.zeros(10, np.int64),
+        np.ones(10, np.float32),
+        np.ones(10, np.float32),
+        np.full((10, 1), 2.0),
+    )
+    known = belief(pays)
+    mean, _ = sampled_backups(known, pays, np.random.default_rng(0), 1, 30, beyond=np.inf)
+    assert known.mean.item() < mean.item() <= 1 + 2 * known.mean.item()
 
 
 def test_rows_may_come_in_any_order_and_in_pieces() -> None:
@@ -130,7 +146,8 @@ def test_rows_may_come_in_any_order_and_in_pieces() -> None:
     known = belief(whole, 3)
     one = sampled_backups(known, whole, np.random.default_rng(0), 5, 6)
     other = sampled_backups(known, joined(pieces), np.random.default_rng(0), 5, 6)
-    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(one, other, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_row_that_stands_for_several_counts_as_often() -> None:
@@ -144,7 +161,8 @@ def test_a_row_that_stands_for_several_counts_as_often() -> None:
     spelled_out = replace(Transitions(*parts), count=np.ones(count.sum(), np.int64))
     known = belief(spelled_out, 2)
     one, other = (sampled_backups(known, rows, np.random.default_rng(0), 5, 6) for rows in (merged, spelled_out))
-    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    for ours, theirs in zip(one, other, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_the_target_networks_prior_features_serve_the_online_network_too() -> None:
@@ -192,6 +210,23 @@ def test_gradients_reach_the_learned_features_only() -> None:
     for name, value in agent.online.prior.state_dict().items():
         assert (value == before[name]).all(), name
     assert agent.online.head.dim == 8 + 32 + 1
+
+
+def test_what_is_paid_at_the_end_counts_at_the_start_after_one_refit() -> None:
+    """A mean that is fitted once per refit would carry it back by a single step, and greedy actions would miss it."""
+    trained = learner(prior_features=64, noise_var=0.01, prior_var=1.0, reward_scaling=False, backup_sweeps=4)
+    agent = trained.learn(200).agent
+    with torch.no_grad():
+        agent.online.head.weights.zero_()
+        agent.target.head.weights.zero_()
+        refit = agent.choices.refit
+        assert refit is not None
+        agent.sync()
+        agent.refit(refit)
+    start = np.zeros((4, 4), np.float32)
+    start[0, 0] = 1.0
+    assert trained.q_posterior(start).mean.max() > 0.5
+    assert torch.equal(agent.target.head.weights, agent.online.head.weights)  # which the next targets are made with
 
 
 def test_draws_are_picked_from_those_that_the_refit_backed_up() -> None:

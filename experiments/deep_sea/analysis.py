@@ -88,7 +88,10 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
         axes.loglog(size, episodes, "o", color=color, alpha=0.5)
         axes.loglog(line, np.exp(offset) * line**exponent, color=color, label=f"{group}: N^{exponent:.2f}")
         sizes = ", ".join(f"{n} ({(size == n).sum()} runs)" for n in np.unique(size).astype(int))
-        sentences.append(f"{group}: episodes to solve grow as N^{exponent:.2f}, over N = {sizes}; sizes that a run did not solve are left out.")
+        sentences.append(
+            f"{group}: episodes to solve grow as N^{exponent:.2f}, over N = {sizes}. "
+            "Sizes that not every run solved by bsuite's criterion are left out."
+        )
     ticks = sorted({size for found in points.values() for size, _ in found})
     axes.set_xticks(ticks, [str(size) for size in ticks])
     low, high = axes.get_ylim()

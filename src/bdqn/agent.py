@@ -293,11 +293,12 @@ class QAgent:
             moments = moments if refit.from_minibatches else self.collected.joined(moments)
             self.collected = moments.scaled(refit.decay)
         head.update(moments)
+        if data.transitions is not None:
+            assert isinstance(head, BayesianHead)
+            head.back_up(data.transitions, self.rngs["draw"])
         target_head.take_fit(head)
         if not isinstance(head, BayesianHead):
             return
-        if data.transitions is not None:
-            head.back_up(data.transitions, self.rngs["draw"])
         # A draw belongs to the posterior it was drawn from.
         self._redraw_training()
         self._redraw_acting(np.arange(self.num_envs))

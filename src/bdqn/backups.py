@@ -2,7 +2,8 @@
 
 A plain posterior draw perturbs the weights of a regression whose targets are the mean's: what is uncertain two steps
 ahead leaves no trace here. A sampled backup fits the same regression to the draw's own values of the next observations,
-W <- regress(r + gamma max_a W phi(x')) + u, with the draw's perturbation u held fixed, as often as it takes.
+W <- regress(r + gamma max_a W phi(x')) + u, with the draw's perturbation u held fixed, as often as it takes. The mean
+goes the same way, with no perturbation: it is what the draws lie around.
 """
 
 from __future__ import annotations
@@ -53,32 +54,33 @@ def sampled_backups(
     *,
     temperature: float = 1.0,
     beyond: float = np.inf,
-) -> Array:
-    """``count`` draws (count, actions, d), each backed up ``sweeps`` times from where the posterior's own draw stands.
+) -> tuple[Array, Array]:
+    """The mean (actions, d) and ``count`` draws (count, actions, d), each backed up ``sweeps`` times.
 
-    Values of next observations are kept within ``beyond`` of what the posterior mean gives to any of them: a regression
-    that extrapolates could otherwise raise its own targets for ever.
+    Values of next observations are kept within the range that the posterior's mean gives to them, and a draw's within
+    ``beyond`` of it: a regression that extrapolates could otherwise raise its own targets for ever.
     """
-    draws = posterior.sample(rng, count, temperature)
-    perturbation = draws - posterior.mean
+    weights = np.concatenate([posterior.mean[None], posterior.sample(rng, count, temperature)])
+    perturbation = weights - posterior.mean
     rows, places = transitions.by_action(len(posterior.mean))
     mean_values = (rows.next_x @ posterior.mean.T).max(1)
-    low, high = mean_values.min() - beyond, mean_values.max() + beyond
+    room = np.array([0.0, *[beyond] * count])
+    low, high = mean_values.min() - room, mean_values.max() + room
     for _ in range(sweeps):
-        value = _best_values(rows.next_x, draws).clip(low, high)  # (n, count)
+        value = _best_values(rows.next_x, weights).clip(low, high)  # (n, 1 + count)
         target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value)
         # Few draws times many rows: this way round the product reads the rows as they lie in memory.
-        cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, count, d)
+        cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, 1 + count, d)
         solved = solve(posterior.factor, np.swapaxes(cross, -1, -2))
-        draws = np.moveaxis(solved, -1, 0) + perturbation
-    return draws
+        weights = np.moveaxis(solved, -1, 0) + perturbation
+    return weights[0], weights[1:]
 
 
-def _best_values(x: Array, draws: Array) -> Array:
-    """max_a W_a . x of every row under every draw (n, count)."""
-    count, num_actions, dim = draws.shape
-    # One large product for all draws: the rows are read once, not once per draw. Action by action, for the maximum.
-    q = x @ np.swapaxes(draws, 0, 1).reshape(-1, dim).T
+def _best_values(x: Array, weights: Array) -> Array:
+    """max_a W_a . x of every row under every W (n, count)."""
+    count, num_actions, dim = weights.shape
+    # One large product for all W: the rows are read once, not once for each. Action by action, for the maximum.
+    q = x @ np.swapaxes(weights, 0, 1).reshape(-1, dim).T
     best = q[:, :count].copy()
     for action in range(1, num_actions):
         np.maximum(best, q[:, action * count : (action + 1) * count], out=best)

@@ -55,7 +55,7 @@ def by_backups(gamma: float) -> np.ndarray:
     )
     moments = Moments.zero(HORIZON * STATES, (ACTIONS,))
     moments.add_by_action(rows.x, rows.action, rows.reward)
-    draws = sampled_backups(fit(moments, PRIOR), rows, np.random.default_rng(1), DRAWS, sweeps=HORIZON)
+    _, draws = sampled_backups(fit(moments, PRIOR), rows, np.random.default_rng(1), DRAWS, sweeps=HORIZON)
     return np.moveaxis(draws[:, :, :STATES], -1, 1)  # (draws, states, actions)
 
 

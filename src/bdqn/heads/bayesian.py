@@ -13,7 +13,7 @@ from torch.nn.functional import linear
 from bdqn.backups import Transitions, sampled_backups
 from bdqn.heads.base import HeadShape, Index, RegressionHead, TrainingIndices, layer_weights, with_constant
 from bdqn.networks import dense_layers, initialise
-from bdqn.posterior import Array, Moments, Prior, fit
+from bdqn.posterior import Array, Moments, Posterior, Prior, fit
 
 Evaluator = Literal["mean", "draw", "second-draw"]
 
@@ -141,22 +141,29 @@ class BayesianHead(RegressionHead):
     def update(self, moments: Moments) -> None:
         """Replace the belief by the posterior given these data."""
         if self.last is None:
-            self.posterior = fit(moments, self.prior)
+            self._believe(fit(moments, self.prior))
         else:
             trained = layer_weights(self.last).detach().cpu().numpy().astype(np.float64)
             belief = fit(moments, replace(self.prior, mean=trained))
-            self.posterior = belief if self.options.last_layer == "gradient-prior" else replace(belief, mean=trained)
-        self.weights.copy_(torch.as_tensor(self.posterior.mean))
+            self._believe(belief if self.options.last_layer == "gradient-prior" else replace(belief, mean=trained))
         self.fitted = True
 
+    def _believe(self, posterior: Posterior) -> None:
+        self.posterior = posterior
+        self.weights.copy_(torch.as_tensor(posterior.mean))
+
     def back_up(self, transitions: Transitions, rng: np.random.Generator) -> None:
-        """Fill the pool with draws that are consistent with their own future on these transitions."""
+        """Make the mean, and the draws of the pool, consistent with their own future on these transitions.
+
+        A mean that lagged behind, one step per fit, would be a wrong target for the features: as these follow it, draws
+        made for them lose their meaning before the next fit.
+        """
         backups = self.options.backups
         assert backups is not None
         assert self.posterior is not None
         norm = np.sqrt((transitions.next_x**2).sum(1).mean(dtype=np.float64))
         prior_std = np.sqrt(self.prior.ridge**-1 * self.posterior.noise_var.max()) * norm
-        draws = sampled_backups(
+        mean, draws = sampled_backups(
             self.posterior,
             transitions,
             rng,
@@ -165,6 +172,7 @@ class BayesianHead(RegressionHead):
             temperature=self.options.temperature,
             beyond=backups.beyond * prior_std,
         )
+        self._believe(replace(self.posterior, mean=mean))
         self.pool.copy_(torch.as_tensor(draws))
 
     def take_fit(self, other: RegressionHead) -> None:
