@@ -280,6 +280,15 @@ def test_the_page_of_cartpole_has_all_agents(tmp_path: Path) -> None:
         assert (tmp_path / "out" / figure).stat().st_size > 10_000
 
 
+def test_a_game_is_finished_when_it_is_as_long_as_the_papers(tmp_path: Path) -> None:
+    """Pong was run for 5 million decisions, Amidar for 100: 20 million are more than the one and less than the other."""
+    folder = copy_of("atari", tmp_path)
+    write(folder / "results", {(f"ALE/{game}-v5", "bdqn", 0): 1.0 for game in ("Pong", "Amidar")}, 20_000_000)
+    page = analyse(folder, tmp_path / "out")
+    assert "bdqn on ALE/Amidar-v5, seed 0 has taken 20,000,000 of 100,000,000 decisions." in page
+    assert "bdqn on ALE/Pong-v5, seed 0 has taken" not in page
+
+
 def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path) -> None:
     folder, quick = copy_of("minatar", tmp_path), tmp_path / "quick"
     fill(folder / "results", folder, lambda t: 1.0 + t.seed)

@@ -90,6 +90,17 @@ def test_the_best_candidate_of_each_table_is_chosen(
     assert main([*flags[1:], "--steps", "150", "--out", str(tmp_path / "again"), "--quiet"]) == 0
 
 
+def test_what_is_chosen_is_for_the_same_preset_and_as_many_environments(
+    train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = train("ddqn", "--agent", "ddqn", "--preset", "paper", "--num-envs", "2"), tmp_path / "chosen.toml"
+    words = [*FEW.split(), "--sample-interval", "9", "--episodes", "1", "--out", str(file)]
+    output = shown(capsys, str(run), *words)
+    assert "--preset paper --num-envs 2 " in output
+    content = tomllib.loads(file.read_text())
+    assert (content["preset"], content["num_envs"]) == ("paper", 2)
+
+
 def test_the_same_seed_prints_the_same(ddqn: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [*FEW.split(), "--sample-interval", "10", "--episodes", "3"]
     first, again, other = (shown(capsys, str(ddqn), *words, "--seed", seed) for seed in ("1", "1", "2"))

@@ -108,7 +108,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         from bdqn.toml import toml_text
 
         with correctable():
-            text = toml_text({"agents": {"bdqn": {**donor.given, **chosen}}})
+            text = toml_text({**_beside_settings(donor), "agents": {"bdqn": {**donor.given, **chosen}}})
             out.write_text(f"# {on_one_line(command)}\n{text.lstrip()}", encoding="utf-8")
         print(f"{out}: the same, for a sweep file")
 
@@ -144,7 +144,16 @@ def _train_command(donor: Donor, chosen: Mapping[str, Any]) -> str:
     learner = donor.learner
     kwargs = [f"{name}={text_of(value)}" for name, value in learner.env_kwargs.items()]
     words = ["bdqn", "train", "--env", learner.env_name, "--agent", "bdqn"]
-    words += ["--preset", donor.preset] if donor.preset != "default" else []
+    words += [word for name, value in _beside_settings(donor).items() for word in (flag(name), str(value))]
     words += ["--env-kwargs", *kwargs] if kwargs else []
     words += [word for name, value in {**donor.given, **chosen}.items() for word in (flag(name), text_of(value))]
     return shlex.join(words)
+
+
+def _beside_settings(donor: Donor) -> dict[str, Any]:
+    """What the same training needs beside its settings, where that is not what it has anyway."""
+    preset, num_envs = donor.preset, donor.learner.envs.num_envs
+    return {
+        **({"preset": preset} if preset != "default" else {}),
+        **({"num_envs": num_envs} if num_envs > 1 else {}),
+    }

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -57,15 +58,16 @@ class Page:
         self.rng = np.random.default_rng(0)  # the same results give the same page
         self._parts: list[str] = []
 
-    def read(self, sweep: str) -> Study:
+    def read(self, sweep: str, lengths: Mapping[str, int] | None = None) -> Study:
         """The results of a sweep file; every trial of it that is missing or unfinished is named on the page.
 
-        Those of sweep.toml are kept in the results' directory, those of NAME.toml in its directory NAME.
+        Those of sweep.toml are kept in the results' directory, those of NAME.toml in its directory NAME. ``lengths``
+        are the decisions that environments are meant to have, where these are fewer than the file's.
         """
         file = self.folder / sweep
         results = self.results if file.stem == "sweep" else self.results / file.stem
         try:
-            study = read_study(file, results, self.scale)
+            study = read_study(file, results, self.scale, lengths or {})
         except SettingError as error:
             raise SystemExit(str(error)) from error
         self.points(study.found.remarks)
@@ -136,7 +138,9 @@ class Page:
         print(text)
 
 
-def read_study(file: Path, results: Path, scale: str = FULL) -> Study:
+def read_study(
+    file: Path, results: Path, scale: str = FULL, lengths: Mapping[str, int] = MappingProxyType({})
+) -> Study:
     """A sweep file at a scale, and what `bdqn compare` kept of its trials.
 
     Trials that are missing or unfinished are named. Results of trials that the file does not name are left out, and
@@ -151,7 +155,7 @@ def read_study(file: Path, results: Path, scale: str = FULL) -> Study:
     remarks = [f"{label} is missing." for label in planned if label not in known]
     kept = tuple(result for result in found.results if result.label in planned)
     for result in kept:
-        remarks += unfinished(result.label, result.decisions, sweep.steps)
+        remarks += unfinished(result.label, result.decisions, lengths.get(result.env, sweep.steps))
     for label in sorted(known.difference(planned)):
         remarks.append(f"{label} is not part of {file.name}, and left out.")
     return Study(sweep, comparison_of(kept, remarks))
