@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib import resources
 from typing import Any
@@ -172,3 +173,27 @@ def test_a_mistyped_name_is_answered_with_the_nearest(
 def test_a_preset_is_read_for_the_family_or_for_all() -> None:
     assert read_preset("default", "minatar")["file"] == "default-minatar"
     assert read_preset("paper", "minatar")["file"] == "paper"
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "message"),
+    [
+        ("minatar", {"noise_var": 0.1}, "noise_var is read with noise = fixed only, and noise is inverse-gamma"),
+        ("classic", {"noise_scale": 0.1}, "noise_scale is read with noise = inverse-gamma only, and noise is fixed"),
+        ("classic", {"sample_interval": 10}, "sample_interval is read with redraw = steps only"),
+        (
+            "classic",
+            {"exploration_final_eps": 0.1},
+            "set acting = epsilon-greedy too, or leave",
+        ),
+        ("classic", {"acting": "mean", "temperature": 2.0}, "temperature is read with acting = thompson only"),
+    ],
+)
+def test_what_nobody_would_read_cannot_be_set(family: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(message)):
+        configure("bdqn", family, "default", settings)
+
+
+def test_what_its_switch_makes_count_can_be_set_and_a_saved_run_has_all_settings() -> None:
+    chosen = configure("bdqn", "minatar", "default", {"noise": "fixed", "noise_var": 0.1})
+    assert configure("bdqn", "minatar", "default", chosen.values, restored=True) == chosen

@@ -281,7 +281,7 @@ def test_the_page_of_cartpole_has_all_agents(tmp_path: Path) -> None:
 
 
 def test_a_game_is_finished_when_it_is_as_long_as_the_papers(tmp_path: Path) -> None:
-    """Pong was run for 5 million decisions, Amidar for 100: 20 million are more than the one and less than the other."""
+    """Pong was run for 5 million decisions, Amidar for 100: 20 million are enough for one of them."""
     folder = copy_of("atari", tmp_path)
     write(folder / "results", {(f"ALE/{game}-v5", "bdqn", 0): 1.0 for game in ("Pong", "Amidar")}, 20_000_000)
     page = analyse(folder, tmp_path / "out")

@@ -301,6 +301,7 @@ def _build(
             about["family"],
             about["preset"].removesuffix(f"-{about['family']}"),
             {**about["settings"], **settings},
+            restored=True,
         )
         _check_size(configuration, manifest, state)
         source, kwargs = about["env"], about["env_kwargs"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from bdqn.agents import AGENTS
 from bdqn.envs.settings import AtariSettings
-from bdqn.settings import Setting, SettingError, Training, build, nearest, settings_of
+from bdqn.settings import ReadWith, Setting, SettingError, Training, build, nearest, settings_of
 
 FAMILIES = ("classic", "minatar", "atari")
 
@@ -73,9 +73,17 @@ def read_preset(name: str, family: str) -> dict[str, Any]:
 
 
 def configure(
-    agent: str, family: str, preset: str = "default", overrides: Mapping[str, Any] | None = None
+    agent: str,
+    family: str,
+    preset: str = "default",
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    restored: bool = False,
 ) -> Configuration:
-    """The preset's values for this agent, then the user's; every name and value is checked."""
+    """The preset's values for this agent, then the user's; every name and value is checked.
+
+    ``restored`` overrides are all settings of a saved run, those that it did not read among them.
+    """
     overrides = dict(overrides or {})
     known = known_settings(agent, family)
     for name in overrides:
@@ -94,13 +102,16 @@ def configure(
             if name not in ("training", "like") and (name in known or not any(layer is one for one in relatives)):
                 values[name], sources[name] = entry["value"], entry["source"]
     values |= overrides
+    agent_settings = _part(recipe_named(agent).settings, values)
+    if not restored:
+        _check_read(agent_settings, overrides)
     sources |= dict.fromkeys(overrides, "set by you")
     return Configuration(
         agent=agent,
         family=family,
         preset=content["file"],
         training=_part(Training, values),
-        agent_settings=_part(recipe_named(agent).settings, values),
+        agent_settings=agent_settings,
         atari=_part(AtariSettings, values),
         total_steps=content["total_steps"],
         sources={name: sources.get(name, "built in") for name in known},
@@ -116,3 +127,15 @@ def _lineage(content: Mapping[str, Any], agent: str) -> list[dict[str, Any]]:
 def _part(cls: type, values: Mapping[str, Any]) -> Any:
     names = settings_of(cls)
     return build(cls, {name: value for name, value in values.items() if name in names})
+
+
+def _check_read(settings: Any, overrides: Mapping[str, Any]) -> None:
+    """What the user sets must count: a value that nobody reads would be taken for one that has no effect."""
+    read_with: ReadWith = getattr(settings, "READ_WITH", {})
+    for name in overrides:
+        switch, needed = read_with.get(name, ("", ""))
+        if switch and getattr(settings, switch) != needed:
+            raise SettingError(
+                f"{name} is read with {switch} = {needed} only, and {switch} is {getattr(settings, switch)}: "
+                f"set {switch} = {needed} too, or leave {name} out."
+            )

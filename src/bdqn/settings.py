@@ -19,6 +19,10 @@ class SettingError(ValueError):
     """A setting that does not exist or cannot have this value; the message says what would be right."""
 
 
+# Of a settings class, READ_WITH: settings that count only where another one, its switch, has this value.
+ReadWith = Mapping[str, tuple[str, str]]
+
+
 def setting(default: T, meaning: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
     """A field with its meaning and, for numbers, the range it must lie in (both ends allowed)."""
     value: T = field(default=default, metadata={"help": meaning, "minimum": minimum, "maximum": maximum})

@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.settings import ReadWith, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.choices import Choices, Redraw
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PosteriorSettings:
     """The posterior, from what it is fitted, and how it is used in training."""
+
+    READ_WITH: ClassVar[ReadWith] = {
+        "noise_var": ("noise", "fixed"),
+        "noise_shape": ("noise", "inverse-gamma"),
+        "noise_scale": ("noise", "inverse-gamma"),
+        "loss_head": ("last_layer", "regression"),
+    }
 
     prior_var: float = setting(1.0, "variance of the weights' prior (the paper's sigma)", minimum=1e-12)
     noise: Literal["fixed", "inverse-gamma"] = setting(
@@ -60,7 +67,15 @@ class PosteriorSettings:
 
 @dataclass(frozen=True)
 class Settings(ddqn.Settings, PosteriorSettings):
-    """The posterior, its draws, and how it acts; epsilon is read with acting = epsilon-greedy only."""
+    """The posterior, its draws, and how it acts."""
+
+    READ_WITH: ClassVar[ReadWith] = {
+        **PosteriorSettings.READ_WITH,
+        "sample_interval": ("redraw", "steps"),
+        "temperature": ("acting", "thompson"),
+        "ucb_scale": ("acting", "ucb"),
+        **dict.fromkeys(settings_of(ddqn.Settings), ("acting", "epsilon-greedy")),
+    }
 
     redraw: Literal["episode", "steps"] = setting("episode", "draw at episode starts, or every sample_interval")
     sample_interval: int = setting(1_000, "T^S: decisions between draws, with redraw = steps", minimum=1)
