@@ -29,7 +29,8 @@ def chain() -> Transitions:
     states = np.repeat(np.arange(LENGTH - 1), VISITS)
     eye = np.eye(LENGTH, dtype=np.float32)
     zeros = np.zeros(len(states), np.float32)
-    return Transitions(eye[states], zeros.astype(np.int64), zeros, zeros + np.float32(GAMMA), eye[states + 1])
+    once, action = np.ones(len(states), np.int64), np.zeros(len(states), np.int64)
+    return Transitions(eye[states], once, action, zeros, zeros + np.float32(GAMMA), eye[states + 1])
 
 
 def draw_chain(axes: Axes) -> None:
@@ -39,7 +40,7 @@ def draw_chain(axes: Axes) -> None:
     moments.add_by_action(rows.x, rows.action, rows.reward)
     belief = fit(moments, Prior(PRIOR_VAR, Fixed(NOISE_VAR)))
     for color, sweeps, label in ((COLORS[1], 0, "plain draws"), (COLORS[0], LENGTH, "draws that are backed up")):
-        draws = sampled_backups(belief, rows, np.random.default_rng(0), 2_000, sweeps)
+        _, draws = sampled_backups(belief, rows, np.random.default_rng(0), 2_000, sweeps)
         axes.plot(np.arange(1, LENGTH + 1), draws[:, 0].std(0), "o-", color=color, label=label, markersize=4)
     axes.set_xticks([1, 5, 10, 15, 20])
     axes.set_xlabel("state; the last was never visited")

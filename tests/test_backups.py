@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import bdqn
 from bdqn.agents import AGENTS
@@ -78,6 +81,16 @@ def test_each_sweep_looks_one_step_further() -> None:
     assert spread[4] == pytest.approx(spread[3], rel=1e-5)  # nothing is further away than that
 
 
+def test_the_documented_figure_shows_that_the_start_of_a_chain_knows_of_its_end() -> None:
+    """Drawn from the left panel's code: spread along the chain, plain and backed up."""
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "deep_uncertainty.py"))
+    axes = Figure().subplots()
+    example["draw_chain"](axes)
+    plain, backed_up = (line.get_ydata() for line in axes.lines)
+    assert plain[0] < 0.1 * plain[-1]
+    assert backed_up[0] > 0.5 * backed_up[-1]
+
+
 def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
     """Two actions at the second state: the first state's value is the larger one of the same draw."""
     eye = np.eye(2)
@@ -115,19 +128,17 @@ def test_values_stay_within_their_bound() -> None:
     assert held < 5.0
 
 
-def test_the_mean_stays_within_the_range_of_its_own_values() -> None:
-    """The same loop, where something was paid: what room the draws have is none of the mean's."""
-    pays = Transitions(
-        np.ones((10, 1)),
-        np.ones(10, np.int64),
-        np.zeros(10, np.int64),
-        np.ones(10, np.float32),
-        np.ones(10, np.float32),
-        np.full((10, 1), 2.0),
-    )
-    known = belief(pays)
-    mean, _ = sampled_backups(known, pays, np.random.default_rng(0), 1, 30, beyond=np.inf)
-    assert known.mean.item() < mean.item() <= 1 + 2 * known.mean.item()
+@pytest.mark.parametrize("beyond", [np.inf, 2.0])
+def test_draws_lie_around_the_mean_also_where_every_step_pays(beyond: float) -> None:
+    """There a value is many rewards above what the regression's own mean knows; a bound holds all alike."""
+    rows = replace(chain(10), reward=np.ones(10 * VISITS, np.float32))
+    mean, draws = sampled_backups(belief(rows), rows, np.random.default_rng(0), 20_000, sweeps=10, beyond=beyond)
+    spread = draws[:, 0].std(0) / np.sqrt(len(draws))
+    if beyond == np.inf:
+        np.testing.assert_allclose(draws[:, 0].mean(0), mean[0], atol=5 * spread.max())
+        assert mean[0, 0] > 4  # of 6.5, less what the prior takes at each step; the regression alone says 1
+    else:
+        assert np.abs(draws[:, 0].mean(0) - mean[0]).max() < 0.5
 
 
 def test_rows_may_come_in_any_order_and_in_pieces() -> None:
@@ -258,7 +269,8 @@ def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_feat
         ({"posterior_data": "minibatches"}, "posterior_data = replay"),
         ({"gram_decay": 0.5}, "gram_decay = 0"),
         ({"last_layer": "gradient-prior"}, "last_layer = regression"),
-        ({"prior_scale": 1.0}, "one frozen prior"),
+        ({"prior_scale": 1.0}, "prior_scale = 0"),
+        ({"prior_scale": 1.0, "prior_features": 0}, "prior_scale = 0"),  # a draw of the regression is not all of Q then
     ],
 )
 def test_settings_that_exclude_one_another_are_refused(settings: dict[str, Any], says: str) -> None:

@@ -186,7 +186,11 @@ def test_a_preset_is_read_for_the_family_or_for_all() -> None:
             {"exploration_final_eps": 0.1},
             "set acting = epsilon-greedy too, or leave",
         ),
-        ("classic", {"acting": "mean", "temperature": 2.0}, "temperature is read with acting = thompson only"),
+        (
+            "classic",
+            {"acting": "mean", "ucb_scale": 2.0},
+            "ucb_scale is read with acting = ucb only",
+        ),
     ],
 )
 def test_what_nobody_would_read_cannot_be_set(family: str, settings: dict[str, Any], message: str) -> None:
@@ -196,4 +200,14 @@ def test_what_nobody_would_read_cannot_be_set(family: str, settings: dict[str, A
 
 def test_what_its_switch_makes_count_can_be_set_and_a_saved_run_has_all_settings() -> None:
     chosen = configure("bdqn", "minatar", "default", {"noise": "fixed", "noise_var": 0.1})
-    assert configure("bdqn", "minatar", "default", chosen.values, restored=True) == chosen
+    assert configure("bdqn", "minatar", "default", saved=chosen.values) == chosen
+    with pytest.raises(SettingError, match="noise_scale is read with"):
+        configure("bdqn", "minatar", "default", {"noise_scale": 1.0}, saved=chosen.values)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_switch_is_a_setting_and_has_the_value_that_is_needed(agent: str) -> None:
+    known = settings_of(recipe_named(agent).settings)
+    for name, (switch, needed) in getattr(recipe_named(agent).settings, "READ_WITH", {}).items():
+        assert name in known
+        assert needed in known[switch].choices

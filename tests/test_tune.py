@@ -375,6 +375,17 @@ def test_another_search_in_the_same_directory_is_refused(tmp_path: Path) -> None
         open_study(search_of(tmp_path, FILE.replace("high = 10.0", "high = 20.0")), tmp_path)
 
 
+def test_what_a_proposal_leaves_unread_is_no_part_of_its_runs(tmp_path: Path) -> None:
+    """A number and its switch can be searched together, in any order of the switch's values."""
+    file = tmp_path / "search.toml"
+    file.write_text(FILE.replace("[search]", "[search]\nsample_interval = { low = 1, high = 100 }"))
+    search = read_search(file)
+    drawn = {"prior_var": 1.0, "posterior_batch_size": 100, "sample_interval": 7}
+    by_episode, by_steps = (search.sweep(0, {**drawn, "redraw": redraw}).trials[0] for redraw in ("episode", "steps"))
+    assert "sample_interval" not in by_episode.settings
+    assert by_steps.settings["sample_interval"] == 7
+
+
 def test_a_file_is_read_as_ranges_and_choices(tmp_path: Path) -> None:
     search = search_of(tmp_path)
     assert search.space == {

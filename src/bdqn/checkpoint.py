@@ -300,8 +300,8 @@ def _build(
             about["agent"],
             about["family"],
             about["preset"].removesuffix(f"-{about['family']}"),
-            {**about["settings"], **settings},
-            restored=True,
+            settings,
+            saved=about["settings"],
         )
         _check_size(configuration, manifest, state)
         source, kwargs = about["env"], about["env_kwargs"]

@@ -8,7 +8,7 @@ settings. ``default`` exists once per family of environments; the paper's preset
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from typing import Any
@@ -78,13 +78,15 @@ def configure(
     preset: str = "default",
     overrides: Mapping[str, Any] | None = None,
     *,
-    restored: bool = False,
+    saved: Mapping[str, Any] | None = None,
 ) -> Configuration:
-    """The preset's values for this agent, then the user's; every name and value is checked.
+    """The preset's values for this agent, then a saved run's, then the user's; every name and value is checked.
 
-    ``restored`` overrides are all settings of a saved run, those that it did not read among them.
+    What the user sets must count: a value that nobody reads would be taken for one that has no effect. A saved run has
+    all settings, those that it does not read among them.
     """
-    overrides = dict(overrides or {})
+    asked = dict(overrides or {})
+    overrides = {**(saved or {}), **asked}
     known = known_settings(agent, family)
     for name in overrides:
         if name not in known:
@@ -103,8 +105,11 @@ def configure(
                 values[name], sources[name] = entry["value"], entry["source"]
     values |= overrides
     agent_settings = _part(recipe_named(agent).settings, values)
-    if not restored:
-        _check_read(agent_settings, overrides)
+    for name, (switch, needed) in unread(agent_settings, asked).items():
+        raise SettingError(
+            f"{name} is read with {switch} = {needed} only, and {switch} is {getattr(agent_settings, switch)}: "
+            f"set {switch} = {needed} too, or leave {name} out."
+        )
     sources |= dict.fromkeys(overrides, "set by you")
     return Configuration(
         agent=agent,
@@ -129,13 +134,8 @@ def _part(cls: type, values: Mapping[str, Any]) -> Any:
     return build(cls, {name: value for name, value in values.items() if name in names})
 
 
-def _check_read(settings: Any, overrides: Mapping[str, Any]) -> None:
-    """What the user sets must count: a value that nobody reads would be taken for one that has no effect."""
+def unread(settings: Any, names: Iterable[str]) -> ReadWith:
+    """Those of these settings that do not count, each with its switch and the value that this should have."""
     read_with: ReadWith = getattr(settings, "READ_WITH", {})
-    for name in overrides:
-        switch, needed = read_with.get(name, ("", ""))
-        if switch and getattr(settings, switch) != needed:
-            raise SettingError(
-                f"{name} is read with {switch} = {needed} only, and {switch} is {getattr(settings, switch)}: "
-                f"set {switch} = {needed} too, or leave {name} out."
-            )
+    switches = {name: read_with[name] for name in names if name in read_with}
+    return {name: pair for name, pair in switches.items() if getattr(settings, pair[0]) != pair[1]}

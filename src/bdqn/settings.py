@@ -99,12 +99,14 @@ class Setting:
 def settings_of(cls: type) -> dict[str, Setting]:
     """The settings of a dataclass, by name."""
     types = typing.get_type_hints(cls)
+    read_with: ReadWith = getattr(cls, "READ_WITH", {})
+    when = {name: f", with {switch} = {needed}" for name, (switch, needed) in read_with.items()}
     return {
         f.name: Setting(
             f.name,
             types[f.name],
             None if f.default is MISSING else f.default,
-            f.metadata["help"],
+            f.metadata["help"] + when.get(f.name, ""),
             f.metadata.get("minimum"),
             f.metadata.get("maximum"),
         )

@@ -33,9 +33,9 @@ class PosteriorSettings:
     noise: Literal["fixed", "inverse-gamma"] = setting(
         "inverse-gamma", "fixed noise variance, or one learned per action (Normal-Inverse-Gamma)"
     )
-    noise_var: float = setting(1.0, "fixed noise: its variance (the paper's sigma_eps)", minimum=1e-12)
-    noise_shape: float = setting(2.0, "inverse-gamma noise: shape of its prior", minimum=1.0001)
-    noise_scale: float = setting(0.01, "inverse-gamma noise: scale of its prior", minimum=1e-12)
+    noise_var: float = setting(1.0, "variance of the noise (the paper's sigma_eps)", minimum=1e-12)
+    noise_shape: float = setting(2.0, "shape of the noise's prior", minimum=1.0001)
+    noise_scale: float = setting(0.01, "scale of the noise's prior", minimum=1e-12)
     posterior_batch_size: int = setting(10_000, "B: transitions per refit", minimum=1)
     posterior_update_interval: int = setting(1_000, "T^BT: decisions between refits", minimum=1)
     first_refit: Literal["start", "interval"] = setting(
@@ -55,9 +55,7 @@ class PosteriorSettings:
         "regression",
         "the regression alone; around a last layer that gradients train as the prior's mean, or as the posterior's",
     )
-    loss_head: Literal["mean", "draw"] = setting(
-        "mean", "which weights the loss is taken under (Alg. 3: the draw), with last_layer = regression"
-    )
+    loss_head: Literal["mean", "draw"] = setting("mean", "which weights the loss is taken under (Alg. 3: the draw)")
     evaluate_head: Literal["mean", "draw", "second-draw"] = setting(
         "mean", "which weights value the next action in the loss's targets: Alg. 3's mean, the draw, or another"
     )
@@ -72,13 +70,12 @@ class Settings(ddqn.Settings, PosteriorSettings):
     READ_WITH: ClassVar[ReadWith] = {
         **PosteriorSettings.READ_WITH,
         "sample_interval": ("redraw", "steps"),
-        "temperature": ("acting", "thompson"),
         "ucb_scale": ("acting", "ucb"),
         **dict.fromkeys(settings_of(ddqn.Settings), ("acting", "epsilon-greedy")),
     }
 
     redraw: Literal["episode", "steps"] = setting("episode", "draw at episode starts, or every sample_interval")
-    sample_interval: int = setting(1_000, "T^S: decisions between draws, with redraw = steps", minimum=1)
+    sample_interval: int = setting(1_000, "T^S: decisions between draws", minimum=1)
     acting_sample_interval: int = setting(
         0, "T~^S: decisions between draws that only act, in each environment's own count; 0: none", minimum=0
     )
@@ -87,7 +84,7 @@ class Settings(ddqn.Settings, PosteriorSettings):
         "thompson",
         "act greedily under a draw, under mean + ucb_scale * std, or under the mean; or as ddqn does, with its epsilon",
     )
-    ucb_scale: float = setting(1.0, "standard deviations of optimism, with acting = ucb", minimum=0)
+    ucb_scale: float = setting(1.0, "standard deviations of optimism", minimum=0)
 
 
 def choices(settings: Settings) -> Choices:

@@ -2,7 +2,7 @@
 
 - prior features: frozen random features of the observation beside the learned ones, so that what is new looks new
 - sampled backups: a draw is fitted to its own values of what comes next (RLSVI), so that what is uncertain later
-  counts now
+  counts now; the mean goes the same way
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Settings(bdqn.Settings):
 
     prior_features: int = setting(256, "frozen random features beside the learned ones; 0: none", minimum=0)
     prior_lengthscale: float = setting(0.5, "how near observations must be to look alike to those", minimum=1e-6)
-    backup_sweeps: int = setting(20, "backups of a draw on the refit's transitions; 0: plain draws", minimum=0)
+    backup_sweeps: int = setting(20, "backups of the mean and of draws on the refit's transitions; 0: none", minimum=0)
     backup_draws: int = setting(10, "draws that a refit prepares, for episodes to pick from", minimum=1)
     backup_bound: float = setting(
         2.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
@@ -47,8 +47,11 @@ def choices(settings: Settings) -> Choices:
             "Sampled backups fit draws to the refit's transitions alone, around a prior mean of zero: set "
             "posterior_data = replay, gram_decay = 0 and last_layer = regression, or backup_sweeps = 0."
         )
-    if settings.prior_features and settings.prior_scale:
-        raise SettingError("There is one frozen prior: set prior_features or prior_scale, and the other to 0.")
+    if settings.prior_scale and (settings.prior_features or settings.backup_sweeps):
+        raise SettingError(
+            "prior_scale adds a frozen Q-function, where bdqn-deep has frozen features and backs up what its "
+            "regression alone gives: set prior_scale = 0, or prior_features = 0 and backup_sweeps = 0."
+        )
     plain = bdqn.choices(settings)
     assert isinstance(plain.head, partial)
     assert plain.refit is not None

@@ -72,6 +72,19 @@ def given(namespace: argparse.Namespace, settings: Mapping[str, Setting]) -> dic
     return {name: setting.parse(texts[name]) for name, setting in settings.items() if name in texts}
 
 
+def flags(values: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that set these."""
+    return [word for name, value in values.items() for word in (flag(name), text_of(value))]
+
+
+def beside_settings(preset: str, num_envs: int) -> dict[str, Any]:
+    """What the same training needs beside its settings, where that is not what it has anyway."""
+    return {
+        **({"preset": preset} if preset != "default" else {}),
+        **({"num_envs": num_envs} if num_envs > 1 else {}),
+    }
+
+
 def text_of(value: Any) -> str:
     """A setting's value as it can be typed."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

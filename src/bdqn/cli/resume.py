@@ -117,7 +117,7 @@ def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options)
         values = {name: config["settings"].get(name) for name in known}
         preset = config["preset"].removesuffix(f"-{config['family']}")
         learner = Learner(
-            configure(config["agent"], config["family"], preset, values, restored=True),
+            configure(config["agent"], config["family"], preset, saved=values),
             options.env or trusted(config["env"], "config.toml"),
             seed=config["seed"],
             num_envs=config["num_envs"],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bdqn.cli.common import RunFailed, correctable, on_one_line
-from bdqn.cli.options import Parser, flag, text_of
+from bdqn.cli.options import Parser, beside_settings, flags, text_of
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
             print(f"  {_line(search, outcome)}")
     trial = search.sweep(found[0].number, found[0].values).trials[0]
     words = ["bdqn", "train", "--env", trial.env, "--agent", trial.agent]
-    words += ["--preset", trial.preset] if trial.preset != "default" else []
-    words += [word for name, value in trial.settings.items() for word in (flag(name), text_of(value))]
+    beside = beside_settings(trial.preset, trial.num_envs)
+    words += flags({**beside, **trial.settings})
     print(f"\n{shlex.join(words)}")
     with correctable():
-        best = toml_text({"agents": {search.group: {"agent": trial.agent, **trial.settings}}})
+        best = toml_text({**beside, "agents": {search.group: {"agent": trial.agent, **trial.settings}}})
         (out / "best.toml").write_text(best.lstrip(), encoding="utf-8")
     print(f"{out}: {out / 'best.toml'} has the same for a sweep file; bdqn compare {out} shows all runs")

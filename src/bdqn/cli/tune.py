@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bdqn.agents.bdqn import Settings
 from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch
-from bdqn.cli.options import Parser, add_settings, flag, given, text_of
+from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
 from bdqn.settings import Setting, SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
@@ -107,8 +107,9 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     if out is not None:
         from bdqn.toml import toml_text
 
+        beside = beside_settings(donor.preset, donor.learner.envs.num_envs)
         with correctable():
-            text = toml_text({**_beside_settings(donor), "agents": {"bdqn": {**donor.given, **chosen}}})
+            text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
             out.write_text(f"# {on_one_line(command)}\n{text.lstrip()}", encoding="utf-8")
         print(f"{out}: the same, for a sweep file")
 
@@ -144,16 +145,7 @@ def _train_command(donor: Donor, chosen: Mapping[str, Any]) -> str:
     learner = donor.learner
     kwargs = [f"{name}={text_of(value)}" for name, value in learner.env_kwargs.items()]
     words = ["bdqn", "train", "--env", learner.env_name, "--agent", "bdqn"]
-    words += [word for name, value in _beside_settings(donor).items() for word in (flag(name), str(value))]
+    words += flags(beside_settings(donor.preset, learner.envs.num_envs))
     words += ["--env-kwargs", *kwargs] if kwargs else []
-    words += [word for name, value in {**donor.given, **chosen}.items() for word in (flag(name), text_of(value))]
+    words += flags({**donor.given, **chosen})
     return shlex.join(words)
-
-
-def _beside_settings(donor: Donor) -> dict[str, Any]:
-    """What the same training needs beside its settings, where that is not what it has anyway."""
-    preset, num_envs = donor.preset, donor.learner.envs.num_envs
-    return {
-        **({"preset": preset} if preset != "default" else {}),
-        **({"num_envs": num_envs} if num_envs > 1 else {}),
-    }

@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bdqn.configure import known_settings
+from bdqn.configure import configure, known_settings, unread
 from bdqn.report.compare import SCORES
 from bdqn.settings import Setting, SettingError, nearest
 from bdqn.sweep.plan import KEYS, Sweep, naming, read_content, sweep_of
@@ -70,9 +70,17 @@ class Search:
 
     def sweep(self, number: int, values: Mapping[str, Any]) -> Sweep:
         """The runs of one trial: one for each seed."""
-        own = self.content["agents"][self.group]
-        settings = {"agent": self.group, **own, **values}
-        return sweep_of({**self.content, "agents": {f"{self.group} {number}": settings}})
+        own = {"agent": self.group, **self.content["agents"][self.group], **values}
+        counting = {name: value for name, value in own.items() if name not in self._unread(own)}
+        return sweep_of({**self.content, "agents": {f"{self.group} {number}": counting}})
+
+    def _unread(self, own: Mapping[str, Any]) -> list[str]:
+        """What is proposed in vain, because of what is proposed for its switch."""
+        asked = {**self.content.get("training", {}), **own}
+        preset = self.content.get("preset", "default")
+        agent = asked.pop("agent")
+        settings = configure(agent, _family(self.content["environments"][0]), preset, saved=asked).agent_settings
+        return [name for name, (switch, _) in unread(settings, own).items() if switch in self.space]
 
 
 def read_search(path: Path) -> Search:
