@@ -107,12 +107,6 @@ def test_a_page_is_what_the_results_say(folder: Path, tmp_path: Path) -> None:
         assert text == (folder / "results" / PAGE).read_text(), "run its analysis.py again"
 
 
-@pytest.mark.parametrize("results", sorted(ROOT.glob("*/results/quick")), ids=lambda path: path.parts[-3])
-def test_a_quick_page_is_what_the_quick_results_say(results: Path, tmp_path: Path) -> None:
-    text = analyse(results.parents[1], tmp_path, "--scale", "quick", "--results", results)
-    assert text == (results / PAGE).read_text(), "run its analysis.py again, with --scale quick --results"
-
-
 GAMES = ("MinAtar/Breakout-v1", "MinAtar/Asterix-v1")
 
 

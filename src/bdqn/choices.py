@@ -101,7 +101,7 @@ class Refit:
     at_start: bool = True  # fit once as soon as learning starts, rather than one interval later
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     prior_features: int = 0  # of its regressors, how many are not the network's
-    keeps_rows: bool = False  # the head wants all rows of a fit, to back its draws up
+    keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
 

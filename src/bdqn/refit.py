@@ -34,7 +34,7 @@ class Regression:
 
     moments: Moments
     some_phi: Tensor  # of a few of its rows, to look at what came of it
-    transitions: Transitions | None = None  # all of them, for a head that backs its draws up
+    transitions: Transitions | None = None  # all of them, for a head that backs its mean and draws up
 
 
 def regression_data(agent: QAgent, refit: Refit, distinct: Distinct, stop: Callable[[], bool]) -> Regression | None:
