@@ -9,6 +9,7 @@ import pytest
 
 import bdqn
 from bdqn.agents import AGENTS
+from bdqn.configure import unread
 from bdqn.settings import settings_of
 from probes import ActionReward, ConstantReward, DelayedReward, EndlessButCut, MatchingAction, ObservedReward, Probe
 
@@ -36,7 +37,8 @@ OWN = {
 
 def trained(agent: str, probe: type[Probe], steps: int = 500, **settings: Any) -> bdqn.Learner:
     """Values are read without masks, without noise, and as the mean over members or draws."""
-    own = {name: value for name, value in OWN.items() if name in settings_of(AGENTS[agent].settings)}
+    known = settings_of(AGENTS[agent].settings).keys() - unread(AGENTS[agent].settings(), OWN)
+    own = {name: value for name, value in OWN.items() if name in known}
     return bdqn.make(agent, probe, seed=1, **TRAINING, **own, **settings).learn(steps)
 
 
