@@ -57,14 +57,16 @@ def sampled_backups(
 ) -> tuple[Array, Array]:
     """The mean (actions, d) and ``count`` draws (count, actions, d), each backed up ``sweeps`` times.
 
-    Values of next observations are kept within ``beyond`` of what the posterior's own mean gives to any of them: a
-    regression that extrapolates could otherwise raise its own targets for ever.
+    The mean's values of next observations are kept within the range that the regression's own mean gives to them, and
+    a draw's within ``beyond`` of that range: a regression that extrapolates could otherwise raise its own targets for
+    ever, and what the mean overestimates, the features learn.
     """
     weights = np.concatenate([posterior.mean[None], posterior.sample(rng, count, temperature)])
     perturbation = weights - posterior.mean
     rows, places = transitions.by_action(len(posterior.mean))
     mean_values = (rows.next_x @ posterior.mean.T).max(1)
-    low, high = mean_values.min() - beyond, mean_values.max() + beyond
+    room = np.array([0.0, *[beyond] * count])
+    low, high = mean_values.min() - room, mean_values.max() + room
     for _ in range(sweeps):
         value = _best_values(rows.next_x, weights).clip(low, high)  # (n, 1 + count)
         target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value)
