@@ -26,7 +26,7 @@ class Settings(bdqn.Settings):
     backup_sweeps: int = setting(20, "backups of the mean and of draws on the refit's transitions; 0: none", minimum=0)
     backup_draws: int = setting(10, "draws that a refit prepares, for episodes to pick from", minimum=1)
     backup_bound: float = setting(
-        2.0, "prior standard deviations by which backed-up values may exceed the regression's own", minimum=0
+        2.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
     )
 
 
