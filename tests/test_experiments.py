@@ -107,6 +107,16 @@ def test_a_page_is_what_the_results_say(folder: Path, tmp_path: Path) -> None:
         assert text == (folder / "results" / PAGE).read_text(), "run its analysis.py again"
 
 
+KEPT = [(folder, scale) for folder in EXPERIMENTS for scale in read_scales(folder / "sweep.toml") if scale != FULL]
+KEPT = [(folder, scale) for folder, scale in KEPT if (folder / "results" / scale).is_dir()]
+
+
+@pytest.mark.parametrize(("folder", "scale"), KEPT, ids=[f"{folder.name}-{scale}" for folder, scale in KEPT])
+def test_a_page_of_a_scale_is_what_its_results_say(folder: Path, scale: str, tmp_path: Path) -> None:
+    text = analyse(folder, tmp_path, "--scale", scale)
+    assert text == (folder / "results" / scale / PAGE).read_text(), f"run its analysis.py --scale {scale} again"
+
+
 GAMES = ("MinAtar/Breakout-v1", "MinAtar/Asterix-v1")
 
 
@@ -300,7 +310,7 @@ def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--scale", "quick"), "--scale quick needs --results DIR: the experiment's own are of the full scale."),
+        (("--scale", "tiny"), "no results of scale tiny are kept in"),
         (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
         (("--scale", "quik", "--results", "."), "there is no scale 'quik'; did you mean quick"),
     ],

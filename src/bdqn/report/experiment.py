@@ -2,7 +2,7 @@
 
 EXPERIMENT/sweep.toml      what is run; there may be other sweep files beside it
 EXPERIMENT/results/        what `bdqn compare --out` kept of it (of another file, NAME.toml: results/NAME/), and the
-                           page and figures that analysis.py makes of that
+                           page and figures that analysis.py makes of that; of a scale, such as quick: results/quick/
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ class Page:
         )
         parser.add_argument("--out", type=Path, help="where the page and figures go [beside the results]")
         args = parser.parse_args()
+        kept = self.folder / "results" / ("" if args.scale == FULL else args.scale)
         if args.results and not args.results.is_dir():
             parser.error(f"{args.results} does not exist: give the directory that bdqn compare --out has written.")
-        if args.scale != FULL and not args.results:
-            parser.error(f"--scale {args.scale} needs --results DIR: the experiment's own are of the full scale.")
-        self.results: Path = args.results or self.folder / "results"
+        if args.scale != FULL and not (args.results or kept.is_dir()):
+            parser.error(f"no results of scale {args.scale} are kept in {kept}: give yours by --results DIR.")
+        self.results: Path = args.results or kept
         self.scale: str = args.scale
         self.out: Path = args.out or self.results
         self.rng = np.random.default_rng(0)  # the same results give the same page
