@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,8 @@ def test_disagreements_are_those_worked_out_by_hand() -> None:
     assert found["Table 3, BattleZone, BDQN/DDQN+"].recomputed == "264%"  # 65.2 / 24.7
     derived = [where for where in found if where.startswith("Table 3")]
     assert len(derived) == 3, "all other ratios are rounded or cut, and Tables 2 and 3 agree in what both print"
+    assert not paper.follows("BattleZone", "BDQN/DDQN+")
+    assert paper.follows("Amidar", "BDQN/DDQN+"), "788% is cut: 5.52 / 0.7 is 788.6%"
     assert found["Table 2, DemonAttack, bold"].recomputed == "Bootstrap"
     assert found["Table 2, BankHeist, bold"].recomputed == "CTS"
     assert "Table 2, Enduro, SC and SC+" in found  # 0.31k beaten after 0.82M, 0.32k after 0.8M
@@ -76,13 +79,24 @@ def test_headline_claims_are_worked_out_again() -> None:
     assert (maximum.recomputed, maximum.agrees) == ("14500%", False)  # ChopperCommand: 72.5k / 0.5k
     assert (area.recomputed, area.agrees) == ("282% ± 165%", False)
     assert "standard error of that mean is 43%" in area.remark
-    assert interactions.recomputed == "6 of 15 games within 5M, 8 within 6M"
+    assert (interactions.recomputed, interactions.agrees) == ("6 of 15 games within 5M, 8 within 6M", True)
+    assert "half of the games need at most 5.7M" in interactions.remark  # Asterix, the eighth of fifteen
+    assert "on Amidar, Centipede, Enduro it is above DDQN+" in interactions.remark
 
 
-def test_areas_are_compared_after_the_shift() -> None:
+@pytest.mark.parametrize("needed", [["6.1M"] * 15, ["3.9M"] * 15, ["-", "5M"] * 7 + ["-"]])
+def test_that_half_of_the_games_need_5m_is_read_off_the_table(
+    monkeypatch: pytest.MonkeyPatch, needed: list[str]
+) -> None:
+    table = zip(paper.SCORES.rows.items(), needed, strict=True)
+    rows = {game: {**cells, "SC+": Cell(text)} for (game, cells), text in table}
+    monkeypatch.setattr(paper, "SCORES", replace(paper.SCORES, rows=rows))
+    assert not paper.claims()[-1].agrees
+
+
+def test_a_ratio_needs_positive_scores() -> None:
     assert paper.score_ratio(6.0, 3.0) == 2.0
-    assert paper.score_ratio(0.0, -14.0, paper.shift_of("Pong")) == 3.0  # 21 / 7
-    assert paper.shift_of("Enduro") == 0.0
+    assert (paper.shift_of("Pong"), paper.shift_of("Enduro")) == (21.0, 0.0)
     assert math.isnan(paper.score_ratio(1.0, -1.0))
 
 

@@ -55,15 +55,18 @@ def test_the_tables_hold_what_the_runs_did(sweep: Path, tmp_path: Path, capsys: 
     assert scores["ALE/Pong-v5", "bdqn"]["last 100 episodes"] == "19.5 (19 to 20)"
     assert scores["ALE/Pong-v5", "ddqn"]["at epsilon 0.001"] == "16 (16 to 16)"
     second = table(out / "paper-table-2.csv")
-    assert [second["Pong"][name] for name in ("BDQN", "BDQN ours", "DDQN+", "DDQN+ ours")] == ["21", "19.5", "21", "16"]
+    assert [second["Pong"][name] for name in ("BDQN", "BDQN ours")] == ["21", "19.5 (19 to 20; 2 seeds)"]
+    assert [second["Pong"][name] for name in ("DDQN+", "DDQN+ ours")] == ["21", "16 (16 to 16; 2 seeds)"]
     assert second["Alien"]["BDQN ours"] == "missing"
-    assert second["Pong"]["SC ours"] == "1k", "beats 9.3 with the first window of 100 episodes of 10 decisions"
+    assert second["Pong"]["SC ours"] == "1k (1k to 1k; 2 seeds)", (
+        "beats 9.3 with the first window of 100 episodes of 10 decisions"
+    )
     assert second["Pong"]["SC+ ours"] == "-", "never beats 21"
     assert second["Pong"]["Step ours"] == "1.2k"
     third = table(out / "paper-table-3.csv")["Pong"]
-    assert third["BDQN/DDQN ours"] == "195%"  # 19.5 / 10
-    assert third["AuPPr ours"] == "131%"  # (19.5 + 21) / (10 + 21)
-    assert third["BDQN/Human ours"] == "210%"  # 19.5 / 9.3
+    assert third["BDQN/DDQN ours"] == "195% (190% to 200%; 2 seeds)"  # 19.5 / 10; seeds 19 / 9.5, 20 / 10.5
+    assert third["AuPPr ours"].startswith("131% (")  # (19.5 + 21) / (10 + 21)
+    assert third["BDQN/Human ours"] == "210% (204% to 215%; 2 seeds)"  # 19.5 / 9.3, 19 / 9.3, 20 / 9.3
     assert "8161%" in (out / "paper-disagreements.md").read_text()
     assert "\\begin{tabular}" in (out / "paper-table-4.tex").read_text()
 
@@ -115,7 +118,8 @@ def test_in_a_browser(sweep: Path, tmp_path: Path, browser: Browser, width: int)
     cells = browser.run(
         "[...document.querySelectorAll('#paper-table-3 tbody tr:last-child td')].map(c => c.textContent)"
     )
-    assert cells[:2] == ["112%", "195%"]
+    assert cells[:2] == ["112%", "112%"], "as printed, and from its own scores"
+    assert cells[2].startswith("195% (")
     loaded = "[...document.querySelectorAll('img.drawing')].map(picture => picture.naturalWidth > 500)"
     assert browser.run(loaded) == [True] * 3
     browser.run(

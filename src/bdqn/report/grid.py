@@ -11,6 +11,8 @@ from pathlib import Path
 from bdqn.report.html import Html, tag
 
 MISSING = "missing"  # what a cell says that waits for a run
+NO_RATIO = "no ratio"  # what a cell says where a score is not positive
+INSTEAD_OF_NUMBERS = (MISSING, NO_RATIO)
 NUMERIC = re.compile(r"-?[\d.,]+[kMG%]?( \(.*\))?|-|")
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -40,10 +42,10 @@ class Grid:
     def html(self) -> Html:
         """A figure with its caption, which can be scrolled sideways where it is too wide."""
         columns = range(len(self.heading))
-        numeric = {i for i in columns if i and all(NUMERIC.fullmatch(row[i]) or row[i] == MISSING for row in self.rows)}
+        numeric = {i for i in columns if i and all(_is_numeric(row[i]) for row in self.rows)}
 
         def style(column: int, text: str = "") -> str | None:
-            names = [("n", column in numeric), ("ours", column in self.ours), ("missing", text == MISSING)]
+            names = [("n", column in numeric), ("ours", column in self.ours), ("missing", text in INSTEAD_OF_NUMBERS)]
             return " ".join(name for name, holds in names if holds) or None
 
         head = tag("tr", *(tag("th", self.heading[i], scope="col", class_=style(i)) for i in columns))
@@ -85,6 +87,10 @@ class Grid:
 
 def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Grid:
     return Grid(name, title, tuple(heading), tuple(tuple(row) for row in rows), note)
+
+
+def _is_numeric(text: str) -> bool:
+    return bool(NUMERIC.fullmatch(text)) or text in INSTEAD_OF_NUMBERS
 
 
 def _latex(text: str) -> str:

@@ -187,9 +187,8 @@ def shift_of(game: str) -> float:
     return PONG_SHIFT if game == "Pong" else 0.0
 
 
-def score_ratio(ours: float, theirs: float, shift: float = 0.0) -> float:
+def score_ratio(ours: float, theirs: float) -> float:
     """One score over another, or one area under a learning curve (AuPPr); NaN where that is no ratio."""
-    ours, theirs = ours + shift, theirs + shift
     return ours / theirs if ours > 0 and theirs > 0 else np.nan
 
 
@@ -217,6 +216,16 @@ def ratio_range(game: str, column: str) -> tuple[float, float]:
     low = (ours.value - ours.rounding) / (theirs.value + theirs.rounding)
     high = (ours.value + ours.rounding) / (theirs.value - theirs.rounding)
     return low, high
+
+
+def ratio_cells(game: str) -> Mapping[str, Cell]:
+    """A game's row of Table 3."""
+    return RATIOS.rows[full_name(game)]
+
+
+def follows(game: str, column: str) -> bool:
+    """Whether a printed ratio is that of the printed scores, rounded to whole percents, or cut."""
+    return abs(ratio_cells(game)[column].value - ratio(game, column)) < 0.01 - 1e-9
 
 
 def summary(values: Sequence[float]) -> dict[str, float]:
@@ -254,7 +263,6 @@ def claims() -> list[Check]:
     printed = summary(list(RATIOS.values("BDQN/DDQN").values()))
     again, areas = summary(list(ours.values())), summary(list(RATIOS.values("AuPPr").values()))
     best = max(ours, key=ours.__getitem__)
-    needed = [cell["SC+"].value for cell in SCORES.rows.values()]
     return [
         Check(
             "Introduction: improvement over DDQN, median",
@@ -280,14 +288,23 @@ def claims() -> list[Check]:
             "of Table 3's column AuPPr, over the 15 games; the areas themselves are not printed. "
             f"The standard error of that mean is {percent(areas['std'] / len(GAMES) ** 0.5)}",
         ),
-        Check(
-            "Introduction: DDQN's performance in less than 5M ± 1M interactions for almost half of the games",
-            "5M ± 1M",
-            f"{_within(needed, 5e6)} of {len(needed)} games within 5M, {_within(needed, 6e6)} within 6M",
-            True,
-            "by SC+, which counts until DDQN+ is beaten; when DDQN itself is, is not printed",
-        ),
+        _soon(SCORES),
     ]
+
+
+def _soon(scores: Table) -> Check:
+    """That almost half of the games need so many interactions: the number that half of them need is near it."""
+    needed = [np.inf if np.isnan(n) else n for n in scores.values("SC+").values()]
+    half = median(needed)
+    lower = [game for game, cells in scores.rows.items() if cells["DDQN+"].value < cells["DDQN"].value]
+    return Check(
+        "Introduction: DDQN's performance in less than 5M ± 1M interactions for almost half of the games",
+        "5M ± 1M",
+        f"{_within(needed, 5e6)} of {len(needed)} games within 5M, {_within(needed, 6e6)} within 6M",
+        abs(half - 5e6) <= 1e6,
+        f"half of the games need at most {half / 1e6:.1f}M, by SC+, which counts until DDQN+ is beaten; when DDQN "
+        f"itself is, is not printed, and on {', '.join(lower)} it is above DDQN+",
+    )
 
 
 def _within(needed: Sequence[float], decisions: float) -> int:
@@ -297,14 +314,16 @@ def _within(needed: Sequence[float], decisions: float) -> int:
 def _derived_cells() -> Iterator[Check]:
     for game in GAMES:
         for column in RATIO_COLUMNS:
-            cell = RATIOS.rows[full_name(game)][column]
-            value, (low, high) = ratio(game, column), ratio_range(game, column)
-            rounded = abs(cell.value - value) < 0.01 - 1e-9  # rounded to whole percents, or cut
+            cell, (low, high) = ratio_cells(game)[column], ratio_range(game, column)
             possible = low - 0.01 <= cell.value <= high + 0.01
             fraction = f"{_score(game, 'BDQN').text} / {_score(game, RATIO_COLUMNS[column]).text}"
             remark = "the rounding of the scores could explain it" if possible else "no rounding explains it"
             yield Check(
-                f"Table 3, {full_name(game)}, {column}", cell.text, percent(value), rounded, f"{fraction}; {remark}"
+                f"Table 3, {full_name(game)}, {column}",
+                cell.text,
+                percent(ratio(game, column)),
+                follows(game, column),
+                f"{fraction}; {remark}",
             )
 
 
@@ -312,7 +331,7 @@ def _repeated_cells() -> Iterator[Check]:
     """What stands in two tables."""
     for game in GAMES:
         for column, name in (("SC", "SC"), ("SC+", "SC+"), ("Step", "Steps")):
-            first, second = _score(game, column).text, RATIOS.rows[full_name(game)][name].text
+            first, second = _score(game, column).text, ratio_cells(game)[name].text
             yield Check(f"Table 3, {full_name(game)}, {name}", second, first, first == second, "Table 2 says so")
     for game, cells in DROPOUT.rows.items():
         for column in ("BDQN", "DDQN", "DDQN+", "Step"):

@@ -34,7 +34,7 @@ def make_report(runs: Runs, *, title: str, paper: bool = False, seed: int = 0) -
     curves = summary.learning_curves(runs, rng)
     scores, settings = summary.score_grid(runs, rng), summary.settings_grid(runs)
     provenance = summary.provenance_grids(runs)
-    papers = reproduction.tables(runs) if paper else []
+    papers = reproduction.tables(runs, rng) if paper else []
     sections = [
         curves,
         summary.section("Scores", scores.html()),

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 
-from bdqn.report import paper
+from bdqn.agents.bdqn import Settings
+from bdqn.report import paper, stats
 from bdqn.report.charts import Series, line_chart, si
 from bdqn.report.drawings import drawings
-from bdqn.report.grid import MISSING, Grid, grid
+from bdqn.report.grid import MISSING, NO_RATIO, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.runs import Record, Runs
-from bdqn.report.summary import charts, colour_of, curve_series, section, show
+from bdqn.report.summary import band, charts, colour_of, section, show
+from bdqn.settings import ReadWith
 
 GREEDY_EPSILON = 0.001  # of DDQN+
 ID = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
+# Columns of Tables 2 and 4, and the agents that fill them.
+AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Bootstrap": "bootstrapped", "NoisyNet": "noisy"}
+DROPOUT_AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Dropout-DDQN": "dropout", "Random": "random"}
+# Settings of Table 5 that do nothing without these, although they may be set.
+ALSO_READ_WITH: ReadWith = {
+    "sample_interval": ("acting", "thompson"),
+    "posterior_batch_size": ("posterior_data", "replay"),
+}
+INSTEAD = {"episode": "per episode", "inverse-gamma": "learned"}  # of a number: what a switch's value comes to
+
+Score = Callable[[Record], float]
+final: Score = attrgetter("final")
 
 
 def game_of(env: str) -> str | None:
@@ -27,139 +44,163 @@ def game_of(env: str) -> str | None:
     return names.get(match[1]) if match else None
 
 
+def unlimited_atlantis(record: Record) -> bool:
+    """Whether this is Atlantis without the frame limit, which the paper shows in a figure of its own."""
+    in_force = str(record.meta.get("protocol"))  # where the setting is left to the protocol
+    unlimited = record.settings.get("max_episode_frames") == 0 or "no frame limit" in in_force
+    return unlimited and game_of(record.env) == "Atlantis"
+
+
+def at_greedy_epsilon(record: Record) -> float:
+    """DDQN+: at evaluation epsilon 0.001 where somebody asked for it."""
+    return record.evaluated_at(GREEDY_EPSILON)
+
+
 @dataclass(frozen=True)
 class Ours:
-    """Our runs of one game, by what they stand for in the paper: the first group of each agent."""
+    """Our runs of one game, by what they stand for in the paper: each agent's first group, where it first ran."""
 
     game: str
     runs: Runs
+    seed: int  # of the bootstrap, so that the same scores have the same interval in every table
 
     def of(self, agent: str) -> list[Record]:
-        mine = [r for r in self.runs.records if game_of(r.env) == self.game and r.agent == agent]
-        return [r for r in mine if r.group == mine[0].group]
+        found = (r for r in self.runs.records if game_of(r.env) == self.game and r.agent == agent)
+        mine = [r for r in found if not unlimited_atlantis(r)]
+        return [r for r in mine if (r.group, r.env) == (mine[0].group, mine[0].env)]
 
-    def score(self, agent: str) -> float:
-        return _mean([record.final for record in self.of(agent)])
+    def by_seed(self, agent: str, score: Score = final) -> dict[int, float]:
+        """Scores by seed; none unless all are known."""
+        found = {record.seed: score(record) for record in self.of(agent)}
+        return found if np.isfinite(list(found.values())).all() else {}
 
-    def plus(self) -> float:
-        """DDQN+: at evaluation epsilon 0.001 where somebody asked for it."""
-        return _mean([record.evaluated_at(GREEDY_EPSILON) for record in self.of("ddqn")])
+    def score(self, agent: str, score: Score = final) -> str:
+        scores = self.by_seed(agent, score)
+        return self._over_seeds(scores) if scores else MISSING
 
-    def area(self) -> float:
-        """AuPPr."""
-        ours, theirs = (_mean([record.area for record in self.of(agent)]) for agent in ("bdqn", "ddqn"))
-        return paper.score_ratio(ours, theirs, paper.shift_of(self.game))
-
-    def complexity(self, score: float) -> str:
-        """Decisions until a score is beaten, over seeds; "-" for seeds that never did."""
-        mine = self.of("bdqn")
-        if not mine or np.isnan(score):
+    def ratio(self, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
+        """One mean over seeds over another; an interval needs several seeds of both, and positive scores."""
+        if not ours or not theirs:
             return MISSING
-        found = [paper.decisions_to_beat(*record.episodes, score) for record in mine]
-        reached = [value for value in found if np.isfinite(value)]
+        value = paper.score_ratio(fmean(ours.values()), fmean(theirs.values()))
+        if np.isnan(value):
+            return NO_RATIO
+        interval = None
+        if min(len(ours), len(theirs)) > 1 and min(*ours.values(), *theirs.values()) > 0:
+            interval = stats.paired_ratio({self.game: ours}, {self.game: theirs}, self._rng()).interval
+        return _estimate(value, interval, [len(ours), len(theirs)], paper.percent)
+
+    def area(self, record: Record) -> float:
+        """Under the learning curve, as it is compared in AuPPr."""
+        return record.area + paper.shift_of(self.game)
+
+    def complexity(self, column: str) -> str:
+        """Decisions until our BDQN beats a score of the paper; "-" if no seed ever did."""
+        score = paper.SCORES.rows[self.game][column].value
+        found = {r.seed: paper.decisions_to_beat(*r.episodes, score) for r in self.of("bdqn")}
+        reached = {seed: value for seed, value in found.items() if np.isfinite(value)}
         if not reached:
-            return "-"
-        share = "" if len(reached) == len(found) else f" ({len(reached)} of {len(found)} seeds)"
-        return si(_mean(reached)) + share
+            return "-" if found else MISSING
+        if len(reached) < len(found):
+            return f"{si(fmean(reached.values()))} ({len(reached)} of {len(found)} seeds)"
+        return self._over_seeds(reached)
 
-    def steps(self) -> str:
-        mine = [record.decisions for agent in ("bdqn", "ddqn") for record in self.of(agent)]
-        return si(min(mine)) if mine else MISSING
+    def steps(self, agents: Iterable[str]) -> str:
+        """The decisions that scores stand for: those that all runs of an environment have taken."""
+        ends = {float(record.step[-1]) for agent in agents for record in self.of(agent)}
+        return " / ".join(si(end) for end in sorted(ends)) or MISSING
+
+    def _over_seeds(self, scores: Mapping[int, float]) -> str:
+        values = np.array(list(scores.values()))
+        interval = stats.bootstrap(stats.mean, {self.game: values}, self._rng()) if len(values) > 1 else None
+        return _estimate(float(values.mean()), interval, [len(values)], si)
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else np.nan
+def _estimate(
+    value: float, interval: stats.Interval | None, seeds: Sequence[int], shown: Callable[[float], str]
+) -> str:
+    """A figure with its interval and the number of seeds, of both sides where they differ."""
+    ends = [" to ".join(shown(float(end)) for end in interval)] if interval else []
+    numbers = list(dict.fromkeys(seeds))
+    counted = f"{' and '.join(map(str, numbers))} seed{'s' * (numbers != [1])}"
+    return f"{shown(value)} ({'; '.join([*ends, counted])})"
 
 
-def _cell(value: float, shown: Callable[[float], str] = si) -> str:
-    return MISSING if np.isnan(value) else shown(value)
-
-
-def score_table(runs: Runs) -> Grid:
+def score_table(ours: Mapping[str, Ours]) -> Grid:
     """Table 2, and ours."""
-    rows = []
+    rows = {}
     for game, cells in paper.SCORES.rows.items():
-        ours = Ours(game, runs)
-        human = cells["Human"].value
-        values = {
-            "BDQN": _cell(ours.score("bdqn")),
-            "DDQN": _cell(ours.score("ddqn")),
-            "DDQN+": _cell(ours.plus()),
-            "Bootstrap": _cell(ours.score("bootstrapped")),
-            "NoisyNet": _cell(ours.score("noisy")),
-            "SC": ours.complexity(human),
-            "SC+": ours.complexity(cells["DDQN+"].value),
-            "Step": ours.steps(),
+        values = _scores(ours[game], AGENTS) | {
+            "SC": ours[game].complexity("Human"),
+            "SC+": ours[game].complexity("DDQN+"),
         }
-        rows.append([game, *_beside(paper.SCORES, cells, values), show(paper.LATER_HUMAN[game])])
+        rows[game] = _beside(cells, ours=values) | {"Human, later": show(paper.LATER_HUMAN[game])}
     note = (
-        "Ours: mean over seeds of the last 100 episodes; DDQN+ is our DDQN at evaluation epsilon 0.001 (bdqn evaluate "
-        "RUN --epsilon 0.001 --json > RUN/evaluate.json). SC and SC+ count decisions until our BDQN beats the paper's "
-        "Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not implemented here. The last column: "
-        "human scores of Wang et al. (2016), which later papers use."
+        "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds), over the decisions under "
+        "Step, which all runs of the environment have taken. DDQN+ is our DDQN at evaluation epsilon 0.001 (bdqn "
+        "evaluate RUN --epsilon 0.001 --json > RUN/evaluate.json). SC and SC+ count decisions of whole runs until our "
+        "BDQN beats the paper's Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not implemented "
+        "here. The last column: human scores of Wang et al. (2016), which later papers use."
     )
-    return _paired("paper-table-2", paper.SCORES, rows, list(values), note, "Human, later")
+    return _paired("paper-table-2", paper.SCORES, rows, note)
 
 
-def ratio_table(runs: Runs) -> Grid:
+def ratio_table(ours: Mapping[str, Ours]) -> Grid:
     """Table 3, and ours; the ratios of its own scores stand beside those that it prints."""
-    rows = []
-    for game in paper.GAMES:
-        cells, ours = paper.RATIOS.rows[paper.full_name(game)], Ours(game, runs)
-        score, human, plus = ours.score("bdqn"), paper.SCORES.rows[game]["Human"].value, ours.plus()
+    rows = {}
+    for game, mine in ours.items():
+        scores, human = mine.by_seed("bdqn"), paper.SCORES.rows[game]["Human"].value
         values = {
-            "BDQN/DDQN": _cell(paper.score_ratio(score, ours.score("ddqn")), paper.percent),
-            "BDQN/DDQN+": _cell(paper.score_ratio(score, plus), paper.percent),
-            "BDQN/Human": _cell(paper.score_ratio(score, human), paper.percent),
-            "AuPPr": _cell(ours.area(), paper.percent),
-            "SC": ours.complexity(human),
-            "SC+": ours.complexity(paper.SCORES.rows[game]["DDQN+"].value),
-            "Steps": ours.steps(),
+            "BDQN/DDQN": mine.ratio(scores, mine.by_seed("ddqn")),
+            "BDQN/DDQN+": mine.ratio(scores, mine.by_seed("ddqn", at_greedy_epsilon)),
+            "BDQN/Human": mine.ratio(scores, dict.fromkeys(scores, human)),
+            "AuPPr": mine.ratio(mine.by_seed("bdqn", mine.area), mine.by_seed("ddqn", mine.area)),
+            "SC": mine.complexity("Human"),
+            "SC+": mine.complexity("DDQN+"),
+            "Steps": mine.steps(("bdqn", "ddqn")),
         }
-        rows.append([paper.full_name(game), *_beside(paper.RATIOS, cells, values)])
-    note = "Ours from our scores; Pong's areas are shifted by 21, its scores are not (as in the paper)."
-    return _paired("paper-table-3", paper.RATIOS, rows, list(values), note)
+        again = {column: paper.percent(paper.ratio(game, column)) for column in paper.RATIO_COLUMNS}
+        rows[paper.full_name(game)] = _beside(paper.ratio_cells(game), recomputed=again, ours=values)
+    note = (
+        "Recomputed: from the scores of Table 2; marked where a printed ratio does not follow from them. Ours from "
+        "our scores (95 % bootstrap interval; seeds), which must be positive; Pong's areas are shifted by 21, its "
+        "scores are not (as in the paper)."
+    )
+    wrong = {i for i, game in enumerate(ours) if not all(paper.follows(game, c) for c in paper.RATIO_COLUMNS)}
+    return replace(_paired("paper-table-3", paper.RATIOS, rows, note), marked=frozenset(wrong))
 
 
-def dropout_table(runs: Runs) -> Grid:
+def dropout_table(ours: Mapping[str, Ours]) -> Grid:
     """Table 4, and ours."""
-    rows = []
-    for game, cells in paper.DROPOUT.rows.items():
-        ours = Ours(game, runs)
-        values = {
-            "BDQN": _cell(ours.score("bdqn")),
-            "DDQN": _cell(ours.score("ddqn")),
-            "DDQN+": _cell(ours.plus()),
-            "Dropout-DDQN": _cell(ours.score("dropout")),
-            "Random": _cell(ours.score("random")),
-            "Step": ours.steps(),
-        }
-        rows.append([game, *_beside(paper.DROPOUT, cells, values)])
-    return _paired("paper-table-4", paper.DROPOUT, rows, list(values), "")
+    rows = {
+        game: _beside(cells, ours=_scores(ours[game], DROPOUT_AGENTS)) for game, cells in paper.DROPOUT.rows.items()
+    }
+    return _paired("paper-table-4", paper.DROPOUT, rows, "Ours as in Table 2.")
 
 
-def _beside(table: paper.Table, cells: Mapping[str, paper.Cell], ours: Mapping[str, str]) -> list[str]:
-    """The paper's cells, each followed by ours where there is one."""
-    row = []
-    for column in table.columns:
-        row.append(cells[column].text)
-        if column in ours:
-            row.append(ours[column])
+def _scores(ours: Ours, agents: Mapping[str, str]) -> dict[str, str]:
+    """Our cells of a table of scores."""
+    scores = {column: ours.score(agent) for column, agent in agents.items()}
+    return {**scores, "DDQN+": ours.score("ddqn", at_greedy_epsilon), "Step": ours.steps(agents.values())}
+
+
+def _beside(cells: Mapping[str, paper.Cell], **more: Mapping[str, str]) -> dict[str, str]:
+    """The paper's cells, each followed by those of other kinds that there are; by their headings."""
+    row = {}
+    for column, cell in cells.items():
+        row[column] = cell.text
+        row |= {f"{column} {kind}": values[column] for kind, values in more.items() if column in values}
     return row
 
 
-def _paired(
-    name: str, table: paper.Table, rows: Sequence[Sequence[str]], ours: Sequence[str], note: str, *more: str
-) -> Grid:
-    heading = ["game"]
-    columns = []
-    for column in table.columns:
-        heading.append(column)
-        if column in ours:
-            columns.append(len(heading))
-            heading.append(f"{column} ours")
-    made = grid(name, f"Table {table.number}. {table.title}", [*heading, *more], rows, note)
-    return replace(made, ours=frozenset(columns))
+def _paired(name: str, table: paper.Table, rows: Mapping[str, Mapping[str, str]], note: str) -> Grid:
+    heading = ["game", *next(iter(rows.values()))]
+    lines = ([game, *row.values()] for game, row in rows.items())
+    made = grid(name, f"Table {table.number}. {table.title}", heading, lines, note)
+    return replace(made, ours=frozenset(i for i, title in enumerate(heading) if title.endswith(" ours")))
 
 
 def hyperparameter_table(runs: Runs) -> Grid:
@@ -167,16 +208,22 @@ def hyperparameter_table(runs: Runs) -> Grid:
     groups = [group for group in runs.groups if runs.of(group)[0].agent == "bdqn"]
     rows = []
     for symbol, (printed, name, value) in paper.HYPERPARAMETERS.items():
-        ours = [_distinct([record.settings.get(name) for record in runs.of(group)]) for group in groups]
+        ours = [" / ".join(dict.fromkeys(_used(record.settings, name) for record in runs.of(g))) for g in groups]
         rows.append([symbol, printed, name, f"{value:g}", *(ours or [MISSING])])
     heading = ["symbol", "printed", "setting", "preset paper", *(groups or ["ours"])]
     made = grid("paper-table-5", "Table 5. Hyper-parameters", heading, rows, "Marked: ours differs.")
-    differing = {i for i, row in enumerate(rows) if any(cell not in (row[3], MISSING) for cell in row[4:])}
+    differing = {i for i, row in enumerate(rows) if any(cell not in (row[3], "-", MISSING) for cell in row[4:])}
     return replace(made, ours=frozenset(range(4, len(heading))), marked=frozenset(differing))
 
 
-def _distinct(values: Sequence[object]) -> str:
-    return " / ".join(dict.fromkeys(f"{v:g}" if isinstance(v, int | float) else str(v) for v in values))
+def _used(settings: Mapping[str, Any], name: str) -> str:
+    """A number that a run was set to; where it did not read it, what it did instead."""
+    for switches in (ALSO_READ_WITH, Settings.READ_WITH):
+        switch, needed = switches.get(name, ("", ""))
+        found = settings.get(switch, needed)
+        if found != needed:
+            return INSTEAD.get(found, f"{switch} = {found}")
+    return f"{settings[name]:g}" if name in settings else "-"
 
 
 def strategy_table() -> Grid:
@@ -200,84 +247,101 @@ def claim_table() -> Grid:
     return grid("paper-claims", "The headline claims, recomputed from the paper's own tables", heading, rows)
 
 
-def tables(runs: Runs) -> list[Grid]:
+def tables(runs: Runs, rng: np.random.Generator) -> list[Grid]:
     """All of the paper's tables, with ours."""
-    paired = [score_table(runs), ratio_table(runs), dropout_table(runs), hyperparameter_table(runs)]
+    seed = int(rng.integers(2**32))
+    ours = {game: Ours(game, runs, seed) for game in paper.GAMES}
+    paired = [score_table(ours), ratio_table(ours), dropout_table(ours), hyperparameter_table(runs)]
     return [strategy_table(), *paired, claim_table(), check_table()]
 
 
 # --- figures ------------------------------------------------------------------------------------------------------
 
 
-def game_curves(runs: Runs, rng: np.random.Generator) -> Html:
-    """The learning curves of the 15 games; those without runs are named."""
-    envs = {game: next((env for env in runs.envs if game_of(env) == game), None) for game in paper.GAMES}
-    drawn = []
-    for game, env in envs.items():
-        agents = ("bdqn", "ddqn")
-        groups = [] if env is None else [r.group for a in agents for r in Ours(game, runs).of(a)[:1]]
-        if env is not None and groups:
-            lines = curve_series(runs, env, groups, rng)
-            drawn.append(line_chart(f"game-{game}", paper.full_name(game), lines, "return"))
-    absent = [paper.full_name(game) for game, env in envs.items() if env is None]
-    note = tag("p", f"Missing: no runs of {', '.join(absent)}.", class_="missing") if absent else Html("")
-    return tag("div", tag("h3", "Learning curves of the 15 games"), charts(drawn), note)
-
-
-def _variants(runs: Runs, rng: np.random.Generator, title: str, lacks: str, groups: dict[str, list[str]]) -> Html:
-    """A figure with a chart per environment; without any, what would fill it."""
-    drawn = [
-        line_chart(f"{title.split()[0].lower()}-{i}", env, curve_series(runs, env, names, rng), "return")
-        for i, (env, names) in enumerate(groups.items())
+def _lines(runs: Runs, records: Sequence[Record], rng: np.random.Generator) -> list[Series]:
+    """Learning curves of some records, by group."""
+    groups = {group: [r for r in records if r.group == group] for group in dict.fromkeys(r.group for r in records)}
+    return [
+        band(group, colour_of(runs, group), mine[0].step, np.array([record.curve for record in mine]), rng)
+        for group, mine in groups.items()
     ]
+
+
+def game_curves(runs: Runs, rng: np.random.Generator) -> Html:
+    """The learning curves of the 15 games; those that are not drawn are named."""
+    drawn = {}
+    for game in paper.GAMES:
+        ours = Ours(game, runs, 0)
+        if records := [*ours.of("bdqn"), *ours.of("ddqn")]:
+            drawn[game] = line_chart(f"game-{game}", paper.full_name(game), _lines(runs, records, rng), "return")
+    known = {game_of(env) for env in runs.envs}
+    absent = [paper.full_name(game) for game in paper.GAMES if game not in known]
+    others = [paper.full_name(game) for game in paper.GAMES if game in known and game not in drawn]
+    limited = ["Atlantis with the frame limit" if name == "Atlantis" else name for name in others]
+    lacks = {"no runs of": absent, "there are runs, but none of bdqn or ddqn on": limited}
+    notes = (
+        tag("p", f"Missing: {what} {', '.join(names)}.", class_="missing") for what, names in lacks.items() if names
+    )
+    return tag("div", tag("h3", "Learning curves of the 15 games"), charts(list(drawn.values())), *notes)
+
+
+def _figure(title: str, lacks: str, drawn: Sequence[Html]) -> Html:
+    """Charts under a heading; without any, what would fill it."""
     body = charts(drawn) if drawn else tag("p", f"Missing: {lacks}", class_="missing")
     return tag("div", tag("h3", title), body)
 
 
+def _variants(
+    runs: Runs, rng: np.random.Generator, title: str, lacks: str, records: Mapping[str, Sequence[Record]]
+) -> Html:
+    """A figure with a chart per environment."""
+    drawn = [
+        line_chart(f"{title.split()[0].lower()}-{i}", env, _lines(runs, mine, rng), "return")
+        for i, (env, mine) in enumerate(records.items())
+    ]
+    return _figure(title, lacks, drawn)
+
+
 def figures(runs: Runs, rng: np.random.Generator) -> list[Html]:
     """The paper's figures as far as our runs go, and its drawings."""
-    groups = {env: [g for g in runs.groups if runs.of(g, env)] for env in runs.envs}
-    agent = {group: runs.of(group)[0].agent for group in runs.groups}
+    usual = _by_env(record for record in runs.records if not unlimited_atlantis(record))
+    unlimited = _by_env(record for record in runs.records if unlimited_atlantis(record))
     dropout = {
-        env: [g for g in mine if agent[g] in ("bdqn", "ddqn", "dropout", "random")]
-        for env, mine in groups.items()
-        if any(agent[g] == "dropout" for g in mine)
+        env: [r for r in mine if r.agent in DROPOUT_AGENTS.values()]
+        for env, mine in usual.items()
+        if any(r.agent == "dropout" for r in mine)
     }
     rates = {
-        env: [g for g in mine if agent[g] in ("bdqn", "ddqn")]
-        for env, mine in groups.items()
-        if len({runs.of(g, env)[0].settings.get("learning_rate") for g in mine if agent[g] == "ddqn"}) > 1
+        env: [r for r in mine if r.agent in ("bdqn", "ddqn")]
+        for env, mine in usual.items()
+        if len(set({r.group: r.settings.get("learning_rate") for r in mine if r.agent == "ddqn"}.values())) > 1
     }
-    atlantis = {env: mine for env, mine in groups.items() if game_of(env) == "Atlantis"}
-    unlimited = {
-        env: [g for g in mine if runs.of(g, env)[0].settings.get("max_episode_frames") == 0]
-        for env, mine in atlantis.items()
-    }
+    atlantis = {env: mine for env, mine in usual.items() if game_of(env) == "Atlantis"}
     return [
         game_curves(runs, rng),
         _variants(runs, rng, "Dropout as an exploration strategy", "no runs of agent dropout.", dropout),
         _variants(runs, rng, "Learning rate and DDQN", "no environment has ddqn with two learning rates.", rates),
-        _variants(
-            runs,
-            rng,
-            "Unlimited Atlantis",
-            "no runs of Atlantis with max_episode_frames = 0.",
-            {env: mine for env, mine in unlimited.items() if mine},
-        ),
-        _repeated(runs, atlantis),
+        _variants(runs, rng, "Unlimited Atlantis", "no runs of Atlantis with max_episode_frames = 0.", unlimited),
+        _repeated(runs, atlantis | {f"{env}, no frame limit": mine for env, mine in unlimited.items()}),
         *drawings(rng),
     ]
 
 
-def _repeated(runs: Runs, atlantis: dict[str, list[str]]) -> Html:
+def _by_env(records: Iterable[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.env, []).append(record)
+    return found
+
+
+def _repeated(runs: Runs, atlantis: Mapping[str, Sequence[Record]]) -> Html:
     """Atlantis again and again: every seed is a line."""
     drawn = []
-    for env, groups in atlantis.items():
-        mine = [record for group in groups for record in runs.of(group, env) if record.agent == "bdqn"]
+    for i, (title, records) in enumerate(atlantis.items()):
+        mine = [r for r in records if r.agent == "bdqn"]
         lines = [Series(r.group, colour_of(runs, r.group), r.step, r.curve, thin=True) for r in mine]
-        drawn.append(line_chart(f"repeated-{env}", env, lines, "return"))
-    missing = tag("p", "Missing: no runs of Atlantis.", class_="missing")
-    return tag("div", tag("h3", "Repeated runs of Atlantis"), charts(drawn) if drawn else missing)
+        drawn += [line_chart(f"repeated-{i}", title, lines, "return")] if lines else []
+    return _figure("Repeated runs of Atlantis", "no runs of bdqn on Atlantis.", drawn)
 
 
 def paper_section(runs: Runs, made: Sequence[Grid], rng: np.random.Generator) -> Html:
