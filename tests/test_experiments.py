@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +20,7 @@ from bdqn.agents import AGENTS
 from bdqn.envs import family
 from bdqn.report.compare import Comparison, Result, write_results
 from bdqn.report.experiment import PAGE, read_study
-from bdqn.sweep.plan import FULL, Trial, read_scales, read_sweep
+from bdqn.sweep.plan import FULL, Sweep, Trial, read_scales, read_sweep
 
 ROOT = Path(__file__).parents[1] / "experiments"
 EXPERIMENTS = sorted(path.parent for path in ROOT.glob("*/sweep.toml"))
@@ -72,7 +77,29 @@ def test_there_are_experiments() -> None:
     assert {"deep_sea", "what_does_the_work"} < set(NAMES)
 
 
-SPEED = {"classic": 1_500, "minatar": 900, "atari": 150}  # decisions per second and core, measured on two cores
+SPEED = {"classic": 1_500, "minatar": 850, "atari": 120}  # bdqn's decisions per second and core, both of two being busy
+COST = {  # of a decision, in bdqn's
+    "random": 0.2,
+    "dqn": 0.85,
+    "ddqn": 0.85,
+    "boltzmann": 0.85,
+    "dropout": 1.2,
+    "noisy": 1.2,
+    "bdqn-deep": 1.5,
+    "bootstrapped": 2.0,
+}
+
+
+def seconds_of(sweep: Sweep) -> float:
+    """About how long a sweep takes on two cores."""
+    costs = (COST.get(trial.agent, 1.0) / SPEED[family(trial.env)] for trial in sweep.trials)
+    return sweep.steps * sum(costs) / 2
+
+
+def test_agents_that_cost_more_take_longer() -> None:
+    trials = [Trial("", agent, "CartPole-v1", 0) for agent in ("bdqn", "bdqn-deep", "bootstrapped")]
+    assert seconds_of(Sweep(3_000, tuple(trials))) == pytest.approx(1 + 1.5 + 2)
+    assert set(AGENTS) >= set(COST)
 
 
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=NAMES)
@@ -84,8 +111,8 @@ def test_a_quick_scale_takes_half_an_hour_and_a_full_one_a_night(folder: Path) -
         assert f"bdqn sweep experiments/{folder.name}/{file.name} --scale quick" in readme
         for scale in seconds:
             sweep = read_sweep(file, scale)
-            cost = sum(sweep.steps / SPEED[family(trial.env)] for trial in sweep.trials) / 2
-            seconds[scale] += cost if sweep.trials[0].preset == "default" or scale == "quick" else 0.0
+            counts = sweep.trials[0].preset == "default" or scale == "quick"
+            seconds[scale] += seconds_of(sweep) if counts else 0.0
     assert seconds["quick"] < 30 * 60
     assert seconds["quick"] < seconds[FULL] < 8 * 3600
 
@@ -100,11 +127,24 @@ def test_an_experiment_has_its_pieces(folder: Path) -> None:
         assert f"bdqn sweep experiments/{folder.name}/{file.name}" in readme
 
 
+KEPT_CSV = ("runs.csv", "curves.csv", "solved.csv")  # what analyses read
+
+
+def leftovers(results: Path, made: Path, scales: Iterable[str] = ()) -> set[str]:
+    """What the repository holds of results, but for other scales', that the analysis neither reads nor makes."""
+    if not (results.is_dir() and shutil.which("git")):
+        return set()
+    listed = subprocess.run(["git", "ls-files"], cwd=results, capture_output=True, text=True).stdout.splitlines()
+    files = {name for name in listed if (results / name).exists() and Path(name).name not in KEPT_CSV}
+    return {name for name in files if Path(name).parts[0] not in scales and not (made / name).exists()}
+
+
 @pytest.mark.parametrize("folder", EXPERIMENTS, ids=NAMES)
 def test_a_page_is_what_the_results_say(folder: Path, tmp_path: Path) -> None:
     text = analyse(folder, tmp_path)
     if any((folder / "results").glob("*.csv")):
         assert text == (folder / "results" / PAGE).read_text(), "run its analysis.py again"
+    assert leftovers(folder / "results", tmp_path, read_scales(folder / "sweep.toml")) == set()
 
 
 KEPT = [(folder, scale) for folder in EXPERIMENTS for scale in read_scales(folder / "sweep.toml") if scale != FULL]
@@ -115,6 +155,7 @@ KEPT = [(folder, scale) for folder, scale in KEPT if (folder / "results" / scale
 def test_a_page_of_a_scale_is_what_its_results_say(folder: Path, scale: str, tmp_path: Path) -> None:
     text = analyse(folder, tmp_path, "--scale", scale)
     assert text == (folder / "results" / scale / PAGE).read_text(), f"run its analysis.py --scale {scale} again"
+    assert leftovers(folder / "results" / scale, tmp_path) == set()
 
 
 GAMES = ("MinAtar/Breakout-v1", "MinAtar/Asterix-v1")
@@ -327,3 +368,156 @@ def test_an_experiment_that_was_not_run_says_so(tmp_path: Path) -> None:
     page = analyse(copy_of("cartpole", tmp_path), tmp_path / "out")
     assert "None of the 30 trials of sweep.toml has results yet." in page
     assert not (tmp_path / "out" / "curves.png").exists()
+
+
+# --- the growth of DeepSea ----------------------------------------------------------------------------------------
+
+
+def test_growth_has_an_interval_and_what_is_not_fitted_is_said(tmp_path: Path) -> None:
+    """Two runs at N = 10 took 100 and 200 episodes, one at N = 100 took 1,000: a resample has both, or one twice."""
+    folder = copy_of("deep_sea", tmp_path)
+    results = folder / "results"
+    results.mkdir()
+    episodes = {
+        ("wide", 10): (100, 200),
+        ("wide", 100): (1000,),
+        ("square", 10): (100, 100),
+        ("square", 20): (400, 400),
+        ("small", 10): (50, 60),
+        ("small", 20): (50, ""),
+        ("never", 10): ("", ""),
+        ("neither", 20): (70, ""),
+    }
+    with (results / "solved.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("env", "group", "seed", "episodes", "first", "solved", "last_100"))
+        for (group, size), solved in episodes.items():
+            for seed, episode in enumerate(solved):
+                writer.writerow((f"bdqn/DeepSea{size}-v0", group, seed, 2_000, episode, episode, "1.00"))
+    page = analyse(folder, tmp_path / "out")
+    grow = "episodes to solve grow as"
+    # log10(1000 / 200) and log10(1000 / 100): a quarter of the resamples each, so both ends of 90 %.
+    assert f"- wide: {grow} N^0.85 (90 %: 0.70 to 1.00), over N = 10 (2 runs), 100 (1 run)." in page
+    assert "- wide: sizes with a single run do not widen the interval, though they should." in page
+    assert f"- square: {grow} N^2.00 (90 %: 2.00 to 2.00), over N = 10 (2 runs), 20 (2 runs)." in page
+    assert "square: sizes with a single run" not in page
+    assert "- small: N = 10 alone was solved on all runs, which gives no growth to fit." in page
+    assert "- No size was solved on all runs by never, neither: no growth to fit." in page
+    assert (tmp_path / "out" / "growth.png").stat().st_size > 10_000
+
+
+# --- the linear algorithms, which have studies instead of a sweep -----------------------------------------------------
+
+LINEAR = ROOT / "linear_regret"
+FIGURES = {
+    f"{name}.png" for name in ("regret-in-t", "regret-in-d-and-h", "coverage", "prior-scale", "deep-sea", "widths")
+}
+
+
+@pytest.fixture
+def linear(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Its run.py."""
+    spec = spec_from_file_location("linear_regret_run", LINEAR / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tiny(linear: ModuleType, name: str = "tiny") -> Any:
+    """A scale that takes seconds."""
+    return linear.Scale(name, seeds=2, instances=2, episodes=dict.fromkeys(linear.FULL.episodes, 10) | {"deep-sea": 1})
+
+
+def test_the_page_of_the_linear_algorithms_is_what_the_results_say(tmp_path: Path) -> None:
+    assert analyse(LINEAR, tmp_path) == (LINEAR / "results" / PAGE).read_text(), "run its analysis.py again"
+    assert {path.name for path in tmp_path.iterdir()} == {PAGE, *FIGURES}
+    assert {path.name for path in (LINEAR / "results").glob("*.png")} == FIGURES
+
+
+def test_the_committed_results_are_of_the_full_scale(linear: ModuleType) -> None:
+    linear.claim(LINEAR / "results", linear.FULL)
+    assert linear.FULL.seeds > linear.QUICK.seeds
+    readme = (LINEAR / "README.md").read_text()
+    for command in ("run.py", "run.py --scale quick", "analysis.py --scale quick --results out/linear_regret/quick"):
+        assert f"python experiments/linear_regret/{command}" in readme
+
+
+def test_all_studies_run_and_are_drawn(linear: ModuleType, tmp_path: Path) -> None:
+    linear.run_studies(list(linear.STUDIES), tiny(linear), tmp_path / "results")
+    page = analyse(LINEAR, tmp_path / "out", "--scale", "tiny", "--results", tmp_path / "results")
+    assert "Scale tiny: 2 seeds, 2 instances for coverage." in page
+    assert "not been run" not in page
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {PAGE, *FIGURES}
+
+
+def test_interrupted_studies_go_on_where_they_were(
+    linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["widths", "prior-scale", "deep-sea"]
+    linear.run_studies(names, tiny(linear), tmp_path / "undisturbed")
+    out = tmp_path / "out"
+
+    def interrupted(scale: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
+        columns, rows = linear.prior_scale(scale)
+
+        def some() -> Iterator[Any]:
+            yield next(rows)
+            raise KeyboardInterrupt
+
+        return columns, some()
+
+    with monkeypatch.context() as patch:
+        patch.setitem(linear.STUDIES, "prior-scale", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            linear.run_studies(names, tiny(linear), out)
+    assert {path.name for path in out.iterdir()} == {"scale.toml", "widths.csv"}
+    page = analyse(LINEAR, tmp_path / "half", "--scale", "tiny", "--results", out)
+    assert "- prior-scale has not been run yet." in page
+    assert "![widths](widths.png)" in page
+    with monkeypatch.context() as patch:
+        patch.delitem(linear.STUDIES, "widths")  # so that it cannot be run again
+        linear.run_studies(names, tiny(linear), out)
+    for path in (tmp_path / "undisturbed").iterdir():
+        assert (out / path.name).read_bytes() == path.read_bytes()
+
+
+def test_results_go_to_a_directory_of_their_scale(
+    linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("quick", "full"):
+        monkeypatch.setitem(linear.SCALES, name, tiny(linear, name))
+    monkeypatch.setattr(sys, "argv", ["run.py", "widths", "--scale", "quick"])
+    linear.main()
+    assert (tmp_path / "out" / "linear_regret" / "quick" / "widths.csv").exists()
+    monkeypatch.setattr(sys, "argv", ["run.py", "widths"])
+    linear.main()
+    assert (tmp_path / "out" / "linear_regret" / "full" / "widths.csv").exists()
+
+
+def test_results_of_another_scale_are_neither_overwritten_nor_mistaken(
+    linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    linear.run_studies(["widths"], tiny(linear), out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(SystemExit, match="holds other results than those of scale quick"):
+        linear.run_studies(["coverage"], linear.QUICK, out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    monkeypatch.setattr(sys, "argv", ["run.py", "width", "--out", str(out)])
+    with pytest.raises(SystemExit):
+        linear.main()
+    assert "there is no study 'width'; did you mean widths?" in capsys.readouterr().err
+    for words, message in (
+        (("--results", out), "holds results of scale tiny: say --scale tiny."),
+        (("--results", tmp_path), "scale.toml does not exist: nothing was run there."),
+        (("--results", "nowhere"), "give the directory that run.py --out has written."),
+    ):
+        done = run_analysis(LINEAR, *words, "--out", tmp_path / "page")
+        assert done.returncode != 0
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "page").exists()

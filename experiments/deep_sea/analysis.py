@@ -13,13 +13,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bdqn.envs.deep_sea import DeepSea
+from bdqn.linear.regret import growth_exponent
 from bdqn.report.experiment import Page
 from bdqn.report.figures import COLORS, label
 from bdqn.sweep.plan import read_sweep
 
 FILES = ("size10.toml", "size14.toml", "sweep.toml", "size30.toml", "size40.toml", "size50.toml", "bsuite.toml")
 STOCHASTIC = "stochastic.toml"
+LEVEL = 0.9  # of the interval of the growth
 Rows = list[dict[str, str]]
+BySize = dict[int, np.ndarray]  # N -> episodes that each run took to solve it
 
 
 def by_seed(rows: Rows, column: str) -> str:
@@ -68,38 +71,74 @@ def say_tables(page: Page, name: str, runs: dict[tuple[str, str], Rows]) -> None
         page.points([f"{group} has {count} of {seeds} seeds." for group, count in there.items() if count < seeds])
 
 
+def solved_by_size(runs: dict[tuple[str, str], Rows]) -> dict[str, BySize]:
+    """Every group, with the sizes that bsuite calls solved on all of its runs there."""
+    found: dict[str, BySize] = {}
+    for (env, group), rows in runs.items():
+        sizes = found.setdefault(group, {})
+        if all(row["solved"] for row in rows):
+            sizes[size_of(env)] = np.array([int(row["solved"]) for row in rows], np.float64)
+    return found
+
+
+def points_of(sizes: BySize) -> tuple[np.ndarray, np.ndarray]:
+    """N (runs,) and episodes (..., runs)."""
+    counts = [episodes.shape[-1] for episodes in sizes.values()]
+    return np.repeat(list(sizes), counts), np.concatenate(list(sizes.values()), axis=-1)
+
+
+def exponent_interval(sizes: BySize, rng: np.random.Generator, samples: int = 2_000) -> np.ndarray:
+    """The ends of a bootstrap interval of the growth with N: runs are drawn anew within each size."""
+    drawn = {size: runs[rng.integers(len(runs), size=(samples, len(runs)))] for size, runs in sizes.items()}
+    return np.quantile(growth_exponent(*points_of(drawn)), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+
+
+def no_growth(solved: dict[str, BySize]) -> list[str]:
+    """A sentence about each group that is not fitted, and one about all that have nothing to fit."""
+    sentences = [
+        f"{group}: N = {size} alone was solved on all runs, which gives no growth to fit."
+        for group, sizes in solved.items()
+        for size in (sizes if len(sizes) == 1 else ())
+    ]
+    none = [group for group, sizes in solved.items() if not sizes]
+    return sentences + ([f"No size was solved on all runs by {', '.join(none)}: no growth to fit."] if none else [])
+
+
 def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
     """Episodes to solve against N, for every group that bsuite calls solved on all runs of at least two sizes."""
-    points: dict[str, list[tuple[int, int]]] = {}
-    for (env, group), rows in runs.items():
-        if all(row["solved"] for row in rows):
-            points.setdefault(group, []).extend((size_of(env), int(row["solved"])) for row in rows)
-    points = {group: found for group, found in points.items() if len({size for size, _ in found}) > 1}
-    if not points:
+    solved = solved_by_size(runs)
+    if not solved:
         return
     page.say("## How it grows")
     figure = Figure(figsize=(6, 4))
     axes = figure.subplots()
     sentences = []
-    for color, (group, found) in zip(cycle(COLORS), points.items(), strict=False):
-        size, episodes = np.array(found, np.float64).T
+    fitted = {group: sizes for group, sizes in solved.items() if len(sizes) > 1}
+    for color, (group, sizes) in zip(cycle(COLORS), fitted.items(), strict=False):
+        size, episodes = points_of(sizes)
         exponent, offset = np.polyfit(np.log(size), np.log(episodes), 1)
+        low, high = exponent_interval(sizes, page.rng)
+        growth = f"N^{exponent:.2f} ({100 * LEVEL:g} %: {low:.2f} to {high:.2f})"
         line = np.array([size.min(), size.max()])
         axes.loglog(size, episodes, "o", color=color, alpha=0.5)
-        axes.loglog(line, np.exp(offset) * line**exponent, color=color, label=f"{group}: N^{exponent:.2f}")
-        sizes = ", ".join(f"{n} ({(size == n).sum()} runs)" for n in np.unique(size).astype(int))
+        axes.loglog(line, np.exp(offset) * line**exponent, color=color, label=f"{group}: {growth}")
+        counts = ", ".join(f"{n} ({len(sizes[n])} {'run' if len(sizes[n]) == 1 else 'runs'})" for n in sorted(sizes))
         sentences.append(
-            f"{group}: episodes to solve grow as N^{exponent:.2f}, over N = {sizes}. "
+            f"{group}: episodes to solve grow as {growth}, over N = {counts}. "
             "Sizes that not every run solved by bsuite's criterion are left out."
         )
-    ticks = sorted({size for found in points.values() for size, _ in found})
+        if any(len(found) == 1 for found in sizes.values()):
+            sentences.append(f"{group}: sizes with a single run do not widen the interval, though they should.")
+    page.points(sentences + no_growth(solved))
+    if not fitted:
+        return
+    ticks = sorted({size for sizes in fitted.values() for size in sizes})
     axes.set_xticks(ticks, [str(size) for size in ticks])
-    low, high = axes.get_ylim()
-    rows = [count for count in (20, 50, 100, 200, 500, 1_000, 2_000, 5_000) if low < count < high]
+    bottom, top = axes.get_ylim()
+    rows = [count for count in (20, 50, 100, 200, 500, 1_000, 2_000, 5_000) if bottom < count < top]
     axes.set_yticks(rows, [f"{count:,}" for count in rows])
     axes.minorticks_off()
     label(axes, "N", "episodes until bsuite calls it solved")
-    page.points(sentences)
     page.figure("growth.png", figure)
 
 

@@ -1,28 +1,46 @@
-"""Draw the figures of this folder from the tables in results/, and print the growth rates. Nothing is run.
+"""Regret of the linear algorithms: figures and growth rates.
 
-python experiments/linear_regret/analysis.py
+Reads the tables that run.py writes, and runs nothing: python experiments/linear_regret/analysis.py
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from pathlib import Path
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bdqn.report.figures import COLORS, save
+from bdqn.report.experiment import Page
+from bdqn.report.figures import COLORS
 
-RESULTS = Path(__file__).parent / "results"
+MARK = "scale.toml"  # beside the tables: how much was run for them
 
 Row = dict[str, str]
 
 
-def read(study: str) -> list[Row]:
-    with (RESULTS / f"{study}.csv").open(newline="") as file:
+def read_scale(page: Page) -> Mapping[str, Any]:
+    """How much was run for these results; they are of the scale that was asked for, or nothing is drawn."""
+    mark = page.results / MARK
+    if not mark.exists():
+        raise SystemExit(f"{mark} does not exist: nothing was run there. Give the directory that run.py has written.")
+    scale = tomllib.loads(mark.read_text(encoding="utf-8"))
+    if scale["name"] != page.scale:
+        raise SystemExit(f"{page.results} holds results of scale {scale['name']}: say --scale {scale['name']}.")
+    return scale
+
+
+def read(page: Page, study: str) -> list[Row]:
+    with (page.results / f"{study}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def episodes(page: Page, study: str) -> str:
+    """How many were run."""
+    return f"{read_scale(page)['episodes'][study]:,}"
 
 
 def names(rows: Sequence[Row], column: str) -> list[str]:
@@ -63,15 +81,16 @@ def draw_with_band(axes: Axes, rows: Sequence[Row], x: str, color: str, label: s
     axes.fill_between(at, column(rows, "low"), column(rows, "high"), color=color, alpha=0.2, linewidth=0)
 
 
-def regret_in_t() -> None:
-    rows = read("regret-in-t")
+def regret_in_t(page: Page) -> None:
+    rows = read(page, "regret-in-t")
+    sentences = []
     figure, axes = panels(3, 4.2)
     for panel, horizon in zip(axes, names(rows, "horizon"), strict=True):
         for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
             mine = [row for row in rows if row["horizon"] == horizon and row["agent"] == agent]
             fitted = next(row for row in mine if row["episode"] == "exponent")
             exponent, low, high = (float(fitted[name]) for name in ("regret", "low", "high"))
-            print(f"H = {horizon}, {agent}: T^{exponent:.2f} ({low:.2f} to {high:.2f})")
+            sentences.append(f"H = {horizon}, {agent}: T^{exponent:.2f} ({low:.2f} to {high:.2f})")
             curve = [row for row in mine if row["episode"] != "exponent"]
             draw_with_band(panel, curve, "episode", color, f"{agent}: T^{exponent:.2f}")
             if agent in ("linucb", "linpsrl"):
@@ -82,26 +101,29 @@ def regret_in_t() -> None:
         finish(panel, f"linear-q, H = {horizon}", "episodes, T", "regret", log="xy")
     legend = "Solid: exact regret. Dashed: certificate. Dash-dotted: corrected bound. Dotted: T, not learning"
     figure.suptitle(legend, fontsize=9)
-    save(figure, RESULTS / "regret-in-t.png")
+    page.points(sentences)
+    page.figure("regret-in-t.png", figure)
 
 
-def regret_in_d_and_h() -> None:
+def regret_in_d_and_h(page: Page) -> None:
     figure, (by_dim, by_horizon) = panels(2)
-    rows = read("regret-in-d")
+    sentences = []
+    rows = read(page, "regret-in-d")
     for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
         mine = [row for row in rows if row["agent"] == agent]
         rate = slope(column(mine, "dim"), column(mine, "regret"))
-        print(f"regret in d, {agent}: d^{rate:.2f}")
+        sentences.append(f"regret in d, {agent}: d^{rate:.2f}")
         draw_with_band(by_dim, mine, "dim", color, f"{agent}: d^{rate:.2f}", "o")
         if agent == "linucb":
             dims, certificate = column(mine, "dim"), column(mine, "certificate")
             rate = slope(dims, certificate)
-            print(f"certificate in d, {agent}: d^{rate:.2f}")
+            sentences.append(f"certificate in d, {agent}: d^{rate:.2f}")
             by_dim.plot(dims, certificate, "o--", color=color, label=f"certificate: d^{rate:.2f}")
     by_dim.set_xscale("log", base=2)
     by_dim.xaxis.set_major_formatter("{x:.0f}")
-    finish(by_dim, "bandit, 20 contexts, 50 arms, T = 2,000", "features, d", "regret", log="y")
-    rows = read("regret-in-h")
+    title = f"bandit, 20 contexts, 50 arms, T = {episodes(page, 'regret-in-d')}"
+    finish(by_dim, title, "features, d", "regret", log="y")
+    rows = read(page, "regret-in-h")
     for color, agent in zip(COLORS, names(rows, "agent"), strict=False):
         mine = [row for row in rows if row["agent"] == agent]
         draw_with_band(by_horizon, mine, "horizon", color, agent, "o")
@@ -109,12 +131,14 @@ def regret_in_d_and_h() -> None:
             for name, style in (("certificate", "o--"), ("printed_bound", "o:"), ("corrected_bound", "o-.")):
                 label = name.replace("_", " ")
                 by_horizon.plot(column(mine, "horizon"), column(mine, name), style, color=color, label=label)
-    finish(by_horizon, "linear-q, T = 1,500", "steps per episode, H", "regret", log="y")
-    save(figure, RESULTS / "regret-in-d-and-h.png")
+    title = f"linear-q, T = {episodes(page, 'regret-in-h')}"
+    finish(by_horizon, title, "steps per episode, H", "regret", log="y")
+    page.points(sentences)
+    page.figure("regret-in-d-and-h.png", figure)
 
 
-def coverage() -> None:
-    rows = read("coverage")
+def coverage(page: Page) -> None:
+    rows = read(page, "coverage")
     groups = [("linear-q", "0.02", "True"), ("linear-q", "0.02", "False"), ("linear-q", "0.1", "True")]
     figure, axes = panels(3, 3.4)
     for panel, (family, noise, clip) in zip(axes, groups, strict=True):
@@ -128,22 +152,24 @@ def coverage() -> None:
         title = f"noise {noise}, values {'cut to [0, 1]' if clip == 'True' else 'not cut, as printed'}"
         finish(panel, title, "steps per episode, H", "instances always covered", legend=False)
     figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside upper center", frameon=False, fontsize=8)
-    save(figure, RESULTS / "coverage.png")
+    page.figure("coverage.png", figure)
 
 
-def prior_scale() -> None:
-    rows = read("prior-scale")
+def prior_scale(page: Page) -> None:
+    rows = read(page, "prior-scale")
     figure, (panel,) = panels(1)
     for color, family in zip(COLORS, names(rows, "family"), strict=False):
         mine = [row for row in rows if row["family"] == family]
         draw_with_band(panel, mine, "prior_var_over_default", color, family, "o")
     panel.axvline(1, color="0.6", linestyle=":")
-    finish(panel, "LinPSRL, 1,000 episodes", "prior variance, in units of L_omega² / d", "regret", log="xy")
-    save(figure, RESULTS / "prior-scale.png")
+    title = f"LinPSRL, {episodes(page, 'prior-scale')} episodes"
+    finish(panel, title, "prior variance, in units of L_omega² / d", "regret", log="xy")
+    page.figure("prior-scale.png", figure)
 
 
-def deep_sea() -> None:
-    rows = read("deep-sea")
+def deep_sea(page: Page) -> None:
+    rows = read(page, "deep-sea")
+    sentences = []
     figure, axes = panels(2, 3.4)
     for panel, size in zip(axes, names(rows, "size"), strict=True):
         here = [row for row in rows if row["size"] == size]
@@ -155,16 +181,18 @@ def deep_sea() -> None:
             panel.plot(met, place + 0.15, "|", color=color)
             panel.plot(solved, place - 0.15, "o", markersize=4, alpha=0.6, color=color)
             seeds = f"met on {np.isfinite(met).sum()}, solved on {np.isfinite(solved).sum()} of {len(mine)} seeds"
-            print(f"DeepSea {size}, {agent}: treasure {seeds}")
+            sentences.append(f"DeepSea {size}, {agent}: treasure {seeds}")
         panel.set_yticks(range(len(agents)), agents, fontsize=7)
         panel.set_xlim(0, float(here[0]["episodes"]))
         panel.set_ylim(-0.5, len(agents) - 0.5)
         finish(panel, f"DeepSea N = {size}: first treasure (|), solved (o)", "episodes", "", legend=False)
-    save(figure, RESULTS / "deep-sea.png")
+    page.points(sentences)
+    page.figure("deep-sea.png", figure)
 
 
-def widths() -> None:
-    rows = read("widths")
+def widths(page: Page) -> None:
+    rows = read(page, "widths")
+    sentences = []
     figure, axes = panels(3, 3.4)
     for panel, horizon in zip(axes, names(rows, "horizon"), strict=True):
         here = [row for row in rows if row["horizon"] == horizon]
@@ -173,13 +201,36 @@ def widths() -> None:
             t, width = column(mine, "episode"), column(mine, "width")
             late = t >= t[-1] / 10
             rate = slope(t[late], width[late])
-            print(f"widths, H = {horizon}, step {step}: t^{rate:.2f}")
+            sentences.append(f"widths, H = {horizon}, step {step}: t^{rate:.2f}")
             panel.plot(t, width, color=color, label=f"h = {step}: t^{rate:.2f}")
         panel.plot(t, t**-0.5, color="0.6", linestyle=":", label="1 / sqrt(t)")
         finish(panel, f"linear-q, LinUCB, H = {horizon}", "episodes, t", "width of what is played", log="xy")
-    save(figure, RESULTS / "widths.png")
+    page.points(sentences)
+    page.figure("widths.png", figure)
 
 
-if __name__ == "__main__":
-    for draw in (regret_in_t, regret_in_d_and_h, coverage, prior_scale, deep_sea, widths):
-        draw()
+SECTIONS: dict[str, tuple[Callable[[Page], None], tuple[str, ...]]] = {  # what draws them, and of which tables
+    "In T": (regret_in_t, ("regret-in-t",)),
+    "In d and H": (regret_in_d_and_h, ("regret-in-d", "regret-in-h")),
+    "Coverage": (coverage, ("coverage",)),
+    "Prior scale": (prior_scale, ("prior-scale",)),
+    "DeepSea": (deep_sea, ("deep-sea",)),
+    "Widths": (widths, ("widths",)),
+}
+
+
+def main() -> None:
+    page = Page(__file__, made_by="run.py --out")
+    scale = read_scale(page)
+    page.say("# Regret of the linear algorithms")
+    page.say(f"Scale {scale['name']}: {scale['seeds']} seeds, {scale['instances']} instances for coverage.")
+    for title, (draw, studies) in SECTIONS.items():
+        page.say(f"## {title}")
+        missing = [study for study in studies if not (page.results / f"{study}.csv").exists()]
+        page.points([f"{study} has not been run yet." for study in missing])
+        if not missing:
+            draw(page)
+    page.write()
+
+
+main()

@@ -38,19 +38,20 @@ class Study:
 class Page:
     """Text, tables and figures of an experiment, made of its results alone."""
 
-    def __init__(self, script: str) -> None:
-        """``script`` is the experiment's analysis.py; which results it is about is asked of the command line."""
+    def __init__(self, script: str, made_by: str = "bdqn compare --out") -> None:
+        """``script`` is the experiment's analysis.py; which results it is about is asked of the command line.
+
+        ``made_by`` is the command that writes such results.
+        """
         self.folder = Path(script).resolve().parent
         parser = argparse.ArgumentParser(description=f"Redraw {self.folder.name} from its results, without training.")
-        parser.add_argument("--results", type=Path, help=f"what bdqn compare kept [{self.folder / 'results'}]")
-        parser.add_argument(
-            "--scale", default=FULL, help="the scale at which the sweep was run, such as quick [%(default)s]"
-        )
+        parser.add_argument("--results", type=Path, help=f"what {made_by} has written [{self.folder / 'results'}]")
+        parser.add_argument("--scale", default=FULL, help="the scale at which it was run, such as quick [%(default)s]")
         parser.add_argument("--out", type=Path, help="where the page and figures go [beside the results]")
         args = parser.parse_args()
         kept = self.folder / "results" / ("" if args.scale == FULL else args.scale)
         if args.results and not args.results.is_dir():
-            parser.error(f"{args.results} does not exist: give the directory that bdqn compare --out has written.")
+            parser.error(f"{args.results} does not exist: give the directory that {made_by} has written.")
         if args.scale != FULL and not (args.results or kept.is_dir()):
             parser.error(f"no results of scale {args.scale} are kept in {kept}: give yours by --results DIR.")
         self.results: Path = args.results or kept
