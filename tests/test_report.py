@@ -9,7 +9,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from bdqn.cli import main
-from bdqn.report.figures import draw_learning_curves, draw_posterior, learning_curve, save
+from bdqn.report.figures import (
+    COLORS,
+    draw_learning_curves,
+    draw_mean,
+    draw_posterior,
+    label,
+    learning_curve,
+    look,
+    save,
+    settings_figure,
+)
 from bdqn.report.load import Run, read_run, read_table
 
 
@@ -59,3 +69,24 @@ def test_figures_have_every_seed_every_agent_and_every_action(tmp_path: Path) ->
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["left", "right"]
     save(figure, tmp_path / "deep" / "figure.png")
     assert (tmp_path / "deep" / "figure.png").stat().st_size > 5000
+
+
+def test_more_lines_than_colours_are_all_drawn_and_told_apart() -> None:
+    names, rng, x = [f"line {i}" for i in range(13)], np.random.default_rng(0), np.arange(3.0)
+    figure = Figure()
+    curves, beliefs, means = figure.subplots(3)
+    draw_learning_curves(curves, {name: [run_of([10, 20], [1.0, 2.0])] for name in names}, steps=40)
+    draw_posterior(beliefs, x, np.zeros((3, 13)), np.ones((3, 13)), names, "position")
+    for i, name in enumerate(names):
+        draw_mean(means, x, np.zeros((2, 3)), i, name, rng)
+    label(means, "x", "y")
+    settings = settings_figure({"title": {name: {"0": (1.0, 0.0, 2.0)} for name in names}}, "x", "y").axes[0]
+    for axes in (curves, beliefs, means, settings):
+        legend = axes.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == names
+        lines = legend.get_lines() or [container[0] for container in axes.containers]  # those with error bars
+        drawn = [(line.get_color(), str(line._dash_pattern)) for line in lines]
+        assert len(set(drawn)) == 13
+        assert legend.get_window_extent().x0 >= axes.bbox.x1, "beside the lines, not upon them"
+    assert [look(i) for i in range(7)] == [{"color": color, "linestyle": "-"} for color in COLORS], "as they were"

@@ -15,6 +15,7 @@ import pytest
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.cli import VERBS, main
+from bdqn.report.runs import read_runs
 from bdqn.settings import settings_of
 
 from .conftest import SMALL, Train
@@ -175,6 +176,45 @@ def test_evaluate_of_an_agent_without_posterior_has_no_spread(capsys: pytest.Cap
     folder = train("run", "--agent", "ddqn")
     capsys.readouterr()
     assert "epistemic" not in shown(capsys, "evaluate", str(folder), "--episodes", "1")
+
+
+def test_evaluate_keeps_the_scores_of_many_runs(
+    capsys: pytest.CaptureFixture[str], train: Train, tmp_path: Path
+) -> None:
+    single, sweep = train("single", "--agent", "ddqn"), tmp_path / "sweep"
+    trials = [train(f"sweep/trials/{seed}", "--agent", "ddqn", "--seed", str(seed)) for seed in (1, 2)]
+    rows = [f"{seed},ddqn,ddqn,CartPole-v1,{seed}" for seed in (1, 2)]
+    (sweep / "trials.csv").write_text("\n".join(["trial,group,agent,env,seed", *rows]) + "\n")
+    capsys.readouterr()
+    asked = ("--episodes", "2", "--epsilon", "0.001", "--keep")
+    lines = shown(capsys, "evaluate", str(sweep), str(single), *asked, "--json").splitlines()
+    found = read_runs([sweep, single]).records
+    assert [json.loads(line)["run"] for line in lines] == list(map(str, [*trials, single]))
+    for line, record in zip(lines, found, strict=True):
+        assert json.loads(line)["mean_reward"] == record.evaluated_at(0.001)
+    names = {path.name for path in single.iterdir()}
+    shown(capsys, "evaluate", str(single), *asked)
+    assert {path.name for path in single.iterdir()} == names, "the newest takes the place of the one before"
+    assert f"{trials[0]}: ddqn on CartPole-v1 after 600 decisions" in shown(capsys, "evaluate", str(sweep), *asked)
+
+
+def test_evaluate_names_the_runs_that_it_cannot_evaluate_and_does_the_others(
+    capsys: pytest.CaptureFixture[str], train: Train, tmp_path: Path
+) -> None:
+    folder, checkpoint = train("run", "--agent", "ddqn"), "checkpoints/gen-000000000600"
+    (tmp_path / "empty").mkdir()
+    broken = [str(path) for path in (tmp_path / "empty", tmp_path / "nowhere", folder / checkpoint)]
+    capsys.readouterr()
+    assert main(["evaluate", *broken, str(folder), "--episodes", "1", "--keep"]) == 1
+    printed = capsys.readouterr()
+    assert f"{folder}: ddqn on CartPole-v1" in printed.out
+    assert (folder / "evaluation-0.json").is_file()
+    *each, total = printed.err.splitlines()
+    assert [path in line for path, line in zip(broken, each, strict=True)] == [True] * 3
+    assert total == f"bdqn: 3 of 4 runs could not be evaluated: {', '.join(broken)}."
+    assert "no run's directory" in refusal(capsys, "evaluate", broken[2], "--keep")
+    assert not list((folder / checkpoint).glob("evaluation*"))
+    assert "leave out --best" in refusal(capsys, "evaluate", str(folder), "--keep", "--best")
 
 
 def test_presets_are_listed_and_shown_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,11 +25,12 @@ def write_run(
     settings: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Sequence[float]] | None = None,
     planned: int | None = None,
+    **more: Any,
 ) -> Path:
-    """A run whose episodes last ten decisions."""
+    """A run whose episodes last ten decisions; ``more`` of its configuration, apart from its settings."""
     decisions = 10 * len(returns)
     (folder / "checkpoints" / f"gen-{decisions:012d}").mkdir(parents=True)
-    config = {"agent": agent, "env": env, "seed": seed, "steps": planned or decisions, "preset": "default"}
+    config = {"agent": agent, "env": env, "seed": seed, "steps": planned or decisions, "preset": "default", **more}
     (folder / "config.toml").write_text(toml_text({**config, "settings": {"gamma": 0.99, **(settings or {})}}))
     rows = [f"{10 * (i + 1)},0,{value},10,0" for i, value in enumerate(returns)]
     (folder / "episodes.csv").write_text("\n".join(["step,env,return,length,truncated", *rows]) + "\n")

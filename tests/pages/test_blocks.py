@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,16 @@ def test_a_chart_draws_lines_bands_and_gaps() -> None:
     path = made.split(' d="')[1].split('"')[0]
     assert (path.count("M"), path.count("L")) == (2, 1), "a gap begins a new line"
     assert isinstance(made, Html)
+
+
+def test_colours_that_come_again_are_dashed_in_the_chart_and_in_its_legend() -> None:
+    x = np.arange(3.0)
+    made = line_chart("c", "T", [Series(f"line {i}", i, x, x + i) for i in range(21)], "y")
+    lines, keys = (re.findall(f'class="{kind} ([^"]*)"', made) for kind in ("line", "key"))
+    assert lines == keys
+    assert len(set(lines)) == 21
+    assert lines[:8] == ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c0 d1"], "seven are as they were"
+    assert Series("more than there are styles", 21, x, x).style == "c0", "drawn all the same"
 
 
 def test_a_chart_without_runs_says_so() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.report.reproduction import game_of
-from bdqn.report.runs import read_runs
+from bdqn.report.runs import UNKNOWN, read_runs
+from bdqn.report.summary import settings_grid
 from pages.browser import Browser
 from pages.common import EVIL, write_evaluation, write_run
 
@@ -92,6 +93,134 @@ def test_single_runs_are_a_report_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "no run with a finished episode yet" in capsys.readouterr().err
 
 
+RATE = "learning_rate"
+
+
+def test_single_runs_are_split_by_what_was_set_and_not_by_seed(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / f"{rate}-{seed}", "ddqn", "CartPole-v1", seed, [1.0] * 120, settings={RATE: rate})
+        for rate in (0.0005, 0.005)
+        for seed in (0, 1)
+    ]
+    runs.append(write_run(tmp_path / "other", "bdqn", "CartPole-v1", 0, [1.0] * 120, settings={RATE: 0.1}))
+    found = read_runs(runs)
+    assert {group: len(found.of(group)) for group in found.groups} == {
+        "ddqn learning_rate=0.0005": 2,  # as a sweep's grid names them
+        "ddqn learning_rate=0.005": 2,
+        "bdqn": 1,
+    }
+    assert not any("other settings" in remark for remark in found.remarks)
+    assert main(["report", *map(str, runs), "--out", str(tmp_path / "p.html"), "--tables", str(tmp_path)]) == 0
+    assert "learning_rate,0.0005,0.005,0.1" in (tmp_path / "settings.csv").read_text()
+
+
+def test_runs_are_not_split_by_what_their_environments_decide(tmp_path: Path) -> None:
+    def write(name: str, env: str, seed: int, rate: float, **more: str) -> Path:
+        return write_run(tmp_path / name, "ddqn", env, seed, [1.0] * 120, settings={RATE: rate}, **more)
+
+    plain = [
+        write("a", "CartPole-v1", 0, 1e-3, family="classic"),
+        write("b", "Acrobot-v1", 0, 2e-3, family="classic"),
+        write("c", "MinAtar/Breakout-v1", 0, 3e-3, family="minatar"),
+        write("d", "ALE/Pong-v5", 0, 4e-3, family="atari"),
+    ]
+    assert read_runs(plain).groups == ["ddqn"]
+    acrobot = write("f", "Acrobot-v1", 0, 2e-3, family="classic", preset="paper")
+    assert read_runs([plain[0], acrobot]).groups == ["ddqn"]
+    paper = write("e", "CartPole-v1", 0, 5e-3, family="classic", preset="paper")
+    groups = ["ddqn preset=default", "ddqn", "ddqn preset=paper"]
+    assert read_runs([*plain, paper]).groups == groups, "a preset stands for its values, and for its family alone"
+
+
+def test_a_setting_that_a_run_does_not_have_tells_it_from_one_that_has(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / str(i), "bdqn", "CartPole-v1", i, [1.0] * 120, settings=settings)
+        for i, settings in enumerate([{}, {"noise_var": 0.5}])
+    ]
+    assert read_runs(runs).groups == ["bdqn noise_var=none", "bdqn noise_var=0.5"]
+
+
+def test_a_single_run_joins_a_sweep_s_group_only_if_it_is_alike(sweep: Path, tmp_path: Path) -> None:
+    def groups(rate: float) -> list[str]:
+        name = tmp_path / str(rate)
+        return read_runs([sweep, write_run(name, "ddqn", EVIL, 7, [1.0] * 120, settings={RATE: rate})]).groups
+
+    assert groups(0.00025) == ["bdqn", "ddqn"]
+    assert groups(0.5) == ["bdqn", "ddqn", "ddqn learning_rate=0.5"]
+
+
+def test_settings_that_differ_within_a_group_are_marked(tmp_path: Path) -> None:
+    folder, rows = tmp_path / "sweep", ["trial,group,agent,env,seed"]
+    for seed, settings in enumerate([{RATE: 0.1}, {RATE: 0.2}, {RATE: 0.1, "late": 3}]):
+        write_run(folder / "trials" / str(seed), "ddqn", "CartPole-v1", seed, [1.0] * 120, settings=settings)
+        rows.append(f"{seed},ddqn,ddqn,CartPole-v1,{seed}")
+    write_run(folder / "trials" / "3", "ddqn", "Acrobot-v1", 0, [1.0] * 120, settings={RATE: 0.1, "gamma": 0.5})
+    (folder / "trials.csv").write_text("\n".join([*rows, "3,ddqn,ddqn,Acrobot-v1,0"]) + "\n")
+    made = settings_grid(read_runs([folder]))
+    assert [row for i, row in enumerate(made.rows) if i in made.marked] == [(RATE, "0.1 / 0.2"), ("late", "- / 3")]
+    assert ("gamma", "0.99 / 0.5") in made.rows, "by environment"
+    assert "First the 2 that differ" in made.note
+
+
+# --- kept results -------------------------------------------------------------------------------------------------
+
+
+def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["compare", str(sweep), "--out", str(tmp_path / "results")]) == 0
+    for source, name in ((sweep, "all"), (tmp_path / "results", "kept")):
+        page = str(out / f"{name}.html")
+        assert main(["report", str(source), "--out", page, "--paper", "--tables", str(out / name)]) == 0
+    cells = [csv.DictReader((out / name / "scores.csv").read_text().splitlines()) for name in ("all", "kept")]
+    for full, kept in zip(*cells, strict=True):
+        assert {**kept, "at epsilon 0.001": full["at epsilon 0.001"]} == full
+    full, kept = ((out / f"{name}.html").read_text() for name in ("all", "kept"))
+    assert kept.count('class="line') == full.count('class="line') - 4, "all but the posterior's diagnostics"
+    assert kept.count("Not in the files of bdqn, ddqn: ") == 2, "settings and provenance"
+    assert "posterior diagnostics and provenance are not in its files" in capsys.readouterr().out
+    assert not (out / "kept" / "settings.csv").exists()
+    second = table(out / "kept" / "paper-table-2.csv")["Pong"]
+    assert [second[f"{name} ours"] for name in ("BDQN", "DDQN", "DDQN+")] == [
+        "19.5 (19 to 20; 2 seeds)",
+        "10 (9.5 to 10.5; 2 seeds)",
+        "missing",
+    ]
+    assert second["SC ours"] == "missing", "episodes are not kept"
+    third = table(out / "kept" / "paper-table-3.csv")["Pong"]
+    assert third["AuPPr ours"].startswith("131% (")
+    assert table(out / "kept" / "paper-table-5.csv")["B"]["ours"] == "missing"
+
+
+def test_kept_results_beside_others_keep_to_themselves(sweep: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "results"
+    assert main(["compare", str(sweep), "--out", str(kept)]) == 0
+    run = write_run(tmp_path / "run", "bdqn", "ALE/Pong-v5", 0, [1.0] * 150)
+    found = read_runs([kept, run, kept])
+    assert found.groups == ["bdqn", "bdqn (2)", "ddqn", "bdqn (3)", "ddqn (2)"]
+    assert {record.agent for record in found.records if record.group.startswith("bdqn")} == {"bdqn"}
+    assert found.recorded.groups == ["bdqn"]
+    assert "ALE/Pong-v5: scores are over 1,200 or 1,500 decisions, and do not compare." in found.remarks
+    assert main(["report", str(kept), str(run), "--out", str(tmp_path / "p.html")]) == 0
+    page = (tmp_path / "p.html").read_text()
+    assert "Not in the files of bdqn (2), ddqn, bdqn: " in page
+    assert '<th scope="col">setting</th><th scope="col">bdqn</th></tr>' in page
+
+
+def test_the_agents_of_kept_groups_are_known_by_their_names(tmp_path: Path) -> None:
+    agents = {"ls-dqn": "ls-dqn", "ddqn learning_rate=0.1 gamma=0.9": "ddqn", "careful": UNKNOWN, "bdqn and": UNKNOWN}
+    lines = [f"CartPole-v1,{group},0" for group in agents]
+    heading = "env,group,seed,decisions,final,area,evaluation"
+    (tmp_path / "runs.csv").write_text("\n".join([heading, *(f"{line},10,1,1," for line in lines)]) + "\n")
+    (tmp_path / "curves.csv").write_text(
+        "\n".join(["env,group,seed,step,return", *(f"{line},10,1" for line in lines)]) + "\n"
+    )
+    found = read_runs([tmp_path])
+    assert {record.group: record.agent for record in found.records} == agents
+    assert main(["report", str(tmp_path), "--paper", "--out", str(tmp_path / "p.html")]) == 0
+    (tmp_path / "curves.csv").unlink()
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "p.html")]) == 2
+
+
 def test_games_are_known_by_any_of_their_ids() -> None:
     ids = ("ALE/ChopperCommand-v5", "PongNoFrameskip-v4", "ALE/Breakout-v5", "CartPole-v1")
     assert [game_of(env) for env in ids] == ["ChopperCmd", "Pong", None, None]
@@ -101,6 +230,15 @@ def test_the_same_runs_give_the_same_page(sweep: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert main(["report", str(sweep), "--out", str(tmp_path / name), "--paper", "--title", "t"]) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def readout(browser: Browser) -> str:
+    """What the first chart says where it is pointed at."""
+    browser.run(
+        """(() => { const svg = document.querySelector('#curve-0 svg'), box = svg.getBoundingClientRect();
+        svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width * 0.9})) })()"""
+    )
+    return str(browser.run("document.querySelector('#curve-0 .readout').textContent"))
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -122,9 +260,26 @@ def test_in_a_browser(sweep: Path, tmp_path: Path, browser: Browser, width: int)
     assert cells[2].startswith("195% (")
     loaded = "[...document.querySelectorAll('img.drawing')].map(picture => picture.naturalWidth > 500)"
     assert browser.run(loaded) == [True] * 3
-    browser.run(
-        """(() => { const svg = document.querySelector('#curve-0 svg'), box = svg.getBoundingClientRect();
-        svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width * 0.9})) })()"""
-    )
-    assert "bdqn 19.5 (19 to 20)" in browser.run("document.querySelector('#curve-0 .readout').textContent")
+    assert "bdqn 19.5 (19 to 20)" in readout(browser)
     assert browser.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_ten_groups_look_different_in_a_browser(tmp_path: Path, browser: Browser, width: int) -> None:
+    runs = [
+        write_run(tmp_path / str(i), "ddqn", "CartPole-v1", i // 9, [float(i)] * 120, settings={RATE: i % 9})
+        for i in range(18)
+    ]
+    runs.append(write_run(tmp_path / "again", "ddqn", "CartPole-v1", 0, [44.0] * 120, settings={RATE: 0}))
+    page = tmp_path / "page.html"
+    assert main(["report", *map(str, runs), "--out", str(page)]) == 0
+    browser.open(page, width)
+    assert browser.complaints == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    for kind, look in (("path.line", "s.stroke + s.strokeDasharray"), (".key", "s.backgroundColor + s.borderTop")):
+        looks = browser.run(
+            f"""[...document.querySelectorAll('#curve-0 {kind}')].map(e => {{
+            const s = getComputedStyle(e); return {look} }})"""
+        )
+        assert (len(looks), len(set(looks))) == (10, 10)
+    assert "ddqn learning_rate=0 (2) 44" in readout(browser), "the whole name"

@@ -185,14 +185,16 @@ def test_a_game_of_other_agents_is_named(shelf: Shelf) -> None:
 
 
 def test_atlantis_without_the_limit_stands_apart(shelf: Shelf) -> None:
-    """Seeds of one group, some without the limit: neither a cell nor a line mixes them."""
+    """Seeds of one agent, some without the limit: neither a cell nor a line mixes them."""
     for seed, (score, frames) in enumerate([(9000.0, 0), (100.0, 400_000), (300.0, 400_000), (7000.0, 0)]):
         shelf.add("bdqn", "Atlantis", seed, [score] * 120, max_episode_frames=frames)
     assert shelf.table(2)["Atlantis"]["BDQN ours"] == "200 (100 to 300; 2 seeds)"
-    assert ends(shelf.figure("Learning curves of the 15 games")) == [["bdqn (2 seeds): 200"]]
-    assert ends(shelf.figure("Unlimited Atlantis")) == [["bdqn (2 seeds): 8k"]]
+    assert ends(shelf.figure("Learning curves of the 15 games")) == [
+        ["bdqn max_episode_frames=400000 (2 seeds): 200"]
+    ]
+    assert ends(shelf.figure("Unlimited Atlantis")) == [["bdqn max_episode_frames=0 (2 seeds): 8k"]]
     _, limited, unlimited = shelf.figure("Repeated runs of Atlantis").split("<figcaption>")
-    assert [limited.count("line c0 thin"), unlimited.count("line c0 thin")] == [2, 2]
+    assert [limited.count("line c1 thin"), unlimited.count("line c0 thin")] == [2, 2]
     assert "no frame limit" in unlimited
 
 
@@ -202,7 +204,7 @@ def test_a_protocol_without_a_limit_is_without_it(shelf: Shelf) -> None:
             path = shelf.add("bdqn", game, len(shelf.paths), [100.0] * 120, protocol=protocol)
             (path / "meta.json").write_text(json.dumps({"protocol": PROTOCOLS[protocol].describe()}))
     assert shelf.table(2)["Atlantis"]["BDQN ours"] == "100 (1 seed)"
-    assert shelf.table(2)["Pong"]["BDQN ours"] == "100 (100 to 100; 2 seeds)", "the paper has one Pong"
+    assert shelf.table(2)["Pong"]["BDQN ours"] == "100 (1 seed)", "other settings are another group"
 
 
 def test_without_runs_figures_say_what_would_fill_them(shelf: Shelf) -> None:

@@ -14,7 +14,7 @@ VERBS = {
     "train": "train an agent and record the run",
     "resume": "go on with a run that was interrupted, exactly where it was",
     "inspect": "show what a checkpoint holds, and verify it",
-    "evaluate": "play with a trained agent and report its returns",
+    "evaluate": "play with trained agents and report their returns",
     "sweep": "run all trials of a file: agents, environments and seeds",
     "tune": "choose settings: of a posterior on a trained agent's features, or any by a search (Optuna)",
     "compare": "compare the agents of a sweep, with intervals over seeds",

@@ -1,15 +1,16 @@
-"""``bdqn evaluate``: how good a trained agent is."""
+"""``bdqn evaluate``: how good trained agents are."""
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import RunFailed, correctable, load_to_play, print_rows
+from bdqn.cli.common import RunFailed, correctable, load_to_play, on_one_line, print_rows
 from bdqn.cli.options import Parser, add_settings, given
-from bdqn.settings import build, setting, settings_of
+from bdqn.settings import SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.evaluation import Evaluation
@@ -28,22 +29,84 @@ class Options:
     env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
 
 
+@dataclass(frozen=True)
+class Played:
+    """An agent's evaluation, and whose it is."""
+
+    who: str
+    steps: int
+    epsilon: float
+    result: Evaluation
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """As it is printed and kept as JSON."""
+        result = self.result
+        return {
+            "step": self.steps,
+            "epsilon": self.epsilon,
+            "mean_reward": result.mean,
+            "std_reward": result.std,
+            "min_reward": min(result.returns),
+            "max_reward": max(result.returns),
+            "epistemic_std": result.spread,
+            "returns": result.returns,
+            "lengths": result.lengths,
+        }
+
+
 def run(argv: list[str]) -> int:
-    """Load an agent, let it play, print what came of it."""
-    parser = Parser(prog="bdqn evaluate", description="Play with a trained agent and report its raw returns.")
-    parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")
+    """Load each agent, let it play, print what came of it."""
+    parser = Parser(prog="bdqn evaluate", description="Play with trained agents and report their raw returns.")
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="a run's directory, one of its checkpoints, a saved agent, or a sweep's directory: all of its runs",
+    )
     known = settings_of(Options)
     add_settings(parser, known, vars(Options()))
     parser.add_argument("--best", action="store_true", help="the run's best checkpoint instead of the newest")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--keep", action="store_true", help="write it into the run's directory, for bdqn report")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one per line")
     args = parser.parse(argv)
     options = build(Options, given(args, known))
+    if args.keep and args.best:
+        raise SettingError("--keep is for the newest checkpoint, whose scores a report compares: leave out --best.")
+    runs = [run for path in args.runs for run in _runs_in(Path(path))]
+    failed = []
+    for path in runs:
+        try:
+            if args.keep and path.exists() and not (path / "config.toml").is_file():
+                raise SettingError(f"{path} is no run's directory: there is nowhere to --keep its evaluation.")
+            played = _play(path, options, best=args.best)
+            _print(played, path if len(runs) > 1 else None, as_json=args.json)
+            if args.keep:
+                _keep(played, path)
+        except (SettingError, RunFailed) as error:
+            if len(runs) == 1:
+                raise
+            named = str(error) if str(path) in str(error) else f"{path}: {error}"
+            print(f"bdqn: {on_one_line(named)}", file=sys.stderr, flush=True)
+            failed.append(str(path))
+    if failed:
+        raise RunFailed(f"{len(failed)} of {len(runs)} runs could not be evaluated: {', '.join(failed)}.")
+    return 0
 
+
+def _runs_in(path: Path) -> list[Path]:
+    """All runs of a sweep; whatever is no sweep is one."""
+    from bdqn.sweep.folder import SweepFolder
+
+    return [path / "trials" / row["trial"] for row in SweepFolder(path).rows()] or [path]
+
+
+def _play(path: Path, options: Options, *, best: bool) -> Played:
     from bdqn.evaluation import evaluate
     from bdqn.finite import NonFiniteError
 
     with correctable():
-        learner = load_to_play(Path(args.run), options.env, options.device, best=args.best)
+        learner = load_to_play(path, options.env, options.device, best=best)
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
@@ -51,18 +114,29 @@ def run(argv: list[str]) -> int:
         result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
     except NonFiniteError as error:
         raise RunFailed(str(error)) from error
-    if args.json:
-        _print_json(learner.num_timesteps, epsilon, result)
-    else:
-        agent, env = learner.configuration.agent, learner.env_source
-        print(f"{agent} on {env} after {learner.num_timesteps:,} decisions")
-        _print_text(epsilon, result)
-    return 0
+    finally:
+        learner.envs.close()
+    return Played(f"{learner.configuration.agent} on {learner.env_source}", learner.num_timesteps, epsilon, result)
 
 
-def _print_text(epsilon: float, result: Evaluation) -> None:
+def _keep(played: Played, folder: Path) -> None:
+    """Beside the run's other files, in place of an earlier one at this epsilon."""
+    from bdqn import durable
+
+    with correctable():
+        durable.write_file(folder / f"evaluation-{played.epsilon:g}.json", json.dumps(played.summary).encode() + b"\n")
+
+
+def _print(played: Played, path: Path | None, *, as_json: bool) -> None:
+    """Among several, by the name of its directory."""
+    if as_json:
+        print(json.dumps({**({} if path is None else {"run": str(path)}), **played.summary}), flush=True)
+        return
+    place = "" if path is None else f"{path}: "
+    print(on_one_line(f"{place}{played.who} after {played.steps:,} decisions"))
+    result = played.result
     rows = {
-        "episodes": f"{len(result.returns)} (epsilon {epsilon:g})",
+        "episodes": f"{len(result.returns)} (epsilon {played.epsilon:g})",
         "mean return": f"{result.mean:.2f}",
         "std": f"{result.std:.2f}",
         "min": f"{min(result.returns):.2f}",
@@ -72,18 +146,3 @@ def _print_text(epsilon: float, result: Evaluation) -> None:
     if result.spread is not None:
         rows["mean epistemic std of Q"] = f"{result.spread:.4g}"
     print_rows(rows)
-
-
-def _print_json(steps: int, epsilon: float, result: Evaluation) -> None:
-    summary = {
-        "step": steps,
-        "epsilon": epsilon,
-        "mean_reward": result.mean,
-        "std_reward": result.std,
-        "min_reward": min(result.returns),
-        "max_reward": max(result.returns),
-        "epistemic_std": result.spread,
-        "returns": result.returns,
-        "lengths": result.lengths,
-    }
-    print(json.dumps(summary))

@@ -15,7 +15,9 @@ def run(argv: list[str]) -> int:
         prog="bdqn report",
         description="Write one self-contained page about runs: curves, scores, settings, posteriors, provenance.",
     )
-    parser.add_argument("runs", metavar="RUNS", nargs="+", help="directories of sweeps or of runs")
+    parser.add_argument(
+        "runs", metavar="RUNS", nargs="+", help="directories of sweeps, of runs, or of what bdqn compare keeps"
+    )
     parser.add_argument("--out", metavar="FILE", default="report.html", help="the page [%(default)s]")
     parser.add_argument(
         "--paper", action="store_true", help="add the paper's tables and figures, with ours beside them"

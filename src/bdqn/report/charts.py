@@ -14,7 +14,7 @@ from bdqn.report.load import Array
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 20.0, 12.0, 40.0
-COLOURS = 7  # that the style sheet has
+COLOURS, DASHES = 7, 3  # that the style sheet has; a dash is no dash the first time
 SI = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -23,12 +23,19 @@ class Series:
     """A line, with a band around it where there is one; NaN is a gap."""
 
     name: str
-    colour: int
+    colour: int  # its place: where colours are used up they come again, in other dashes
     x: Array
     y: Array
     low: Array | None = None
     high: Array | None = None
     thin: bool = False
+
+    @property
+    def style(self) -> str:
+        """Its classes in the style sheet."""
+        again, colour = divmod(self.colour, COLOURS)
+        dash = again % DASHES
+        return f"c{colour}" + (f" d{dash}" if dash else "")
 
 
 @dataclass(frozen=True)
@@ -59,8 +66,8 @@ def line_chart(identifier: str, title: str, series: Sequence[Series], ylabel: st
     x = Scale(0.0, max(float(line.x[-1]) for line in known), LEFT, WIDTH - RIGHT)
     y = _vertical(known, log)
     shapes = [*_axes(x, y, ylabel), *(shape for line in known for shape in _shapes(line, x, y))]
-    names = dict.fromkeys((line.name, line.colour) for line in known)
-    legend = [tag("span", tag("i", class_=f"key c{c}"), name) for name, c in names]
+    names = dict.fromkeys((line.name, line.style) for line in known)
+    legend = [tag("span", tag("i", class_=f"key {style}"), name) for name, style in names]
     label = f"{title}: {ylabel} over decisions, of {', '.join(name for name, _ in names)}"
     picture = tag(
         "svg", *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, preserveAspectRatio="xMidYMid"
@@ -127,13 +134,13 @@ def _shapes(line: Series, x: Scale, y: Scale) -> Iterator[Html]:
     finite = np.isfinite(line.y)
     if line.low is not None and line.high is not None and finite.sum() > 1:
         there, back = (_points(line.x[finite], edge[finite], x, y) for edge in (line.low, line.high))
-        yield tag("polygon", points=" ".join([*there, *reversed(back)]), class_=f"band c{line.colour}")
+        yield tag("polygon", points=" ".join([*there, *reversed(back)]), class_=f"band {line.style}")
     path, drawing = [], False
     for point, known in zip(_points(line.x, line.y, x, y), finite, strict=True):
         if known:
             path.append(("L" if drawing else "M") + point)
         drawing = bool(known)
-    yield tag("path", d="".join(path), class_=f"line c{line.colour}" + (" thin" if line.thin else ""))
+    yield tag("path", d="".join(path), class_=f"line {line.style}" + (" thin" if line.thin else ""))
 
 
 def _points(xs: Array, ys: Array, x: Scale, y: Scale) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Of the lines that come after those; other dashes than a figure of regret has for what is no regret.
+DASHES: tuple[Any, ...] = ("-", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 WINDOW = 100  # episodes in a mean return, as in the paper
 
 Points = Mapping[str, tuple[float, float, float]]  # a setting's value -> a score, and its interval's ends
+
+
+def look(place: int) -> dict[str, Any]:
+    """How a figure's line is drawn: where colours are used up they come again, in other dashes."""
+    again, color = divmod(place, len(COLORS))
+    return {"color": COLORS[color], "linestyle": DASHES[again % len(DASHES)]}
 
 
 def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
@@ -37,11 +45,11 @@ def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
 def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: int, window: int = 20) -> None:
     """Each agent's mean over seeds, with every seed as a thin line: few seeds are better shown than summarised."""
     grid = np.linspace(0, steps, 200)
-    for color, (name, seeds) in zip(COLORS, runs.items(), strict=False):
+    for i, (name, seeds) in enumerate(runs.items()):
         curves = np.array([learning_curve(run, grid, window) for run in seeds])
-        axes.plot(grid, curves.T, color=color, alpha=0.3, linewidth=0.8)
+        axes.plot(grid, curves.T, **look(i), alpha=0.3, linewidth=0.8)
         known = np.isfinite(curves).any(0)
-        axes.plot(grid[known], np.nanmean(curves[:, known], axis=0), color=color, linewidth=2, label=name)
+        axes.plot(grid[known], np.nanmean(curves[:, known], axis=0), **look(i), linewidth=2, label=name)
     _label_curves(axes, window)
 
 
@@ -54,15 +62,18 @@ def label(axes: Axes, xlabel: str, ylabel: str) -> None:
     """What every panel has."""
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    axes.legend(frameon=False)
+    if len(axes.get_legend_handles_labels()[0]) > len(COLORS):  # it would hide the lines
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    else:
+        axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Sequence[str], xlabel: str) -> None:
     """Q of every action along a line of states: posterior mean, and a band of two standard deviations."""
-    for color, name, centre, spread in zip(COLORS, actions, mean.T, std.T, strict=False):
-        axes.fill_between(x, centre - 2 * spread, centre + 2 * spread, color=color, alpha=0.2, linewidth=0)
-        axes.plot(x, centre, color=color, label=name)
+    for i, (name, centre, spread) in enumerate(zip(actions, mean.T, std.T, strict=True)):
+        axes.fill_between(x, centre - 2 * spread, centre + 2 * spread, color=look(i)["color"], alpha=0.2, linewidth=0)
+        axes.plot(x, centre, **look(i), label=name)
     label(axes, xlabel, "Q: mean ± 2 std")
 
 
@@ -113,7 +124,7 @@ def settings_figure(panels: Mapping[str, Mapping[str, Points]], xlabel: str, yla
             x = np.array([values.index(value) for value in points]) + beside
             y, low, high = np.array(list(points.values())).T
             bars = np.maximum([y - low, high - y], 0)
-            axes.errorbar(x, y, bars, color=COLORS[i % len(COLORS)], marker="o", capsize=3, label=name)
+            axes.errorbar(x, y, bars, **look(i), marker="o", capsize=3, label=name)
         axes.set_xticks(range(len(values)), values)
         label(axes, xlabel, ylabel)
     return figure
@@ -133,22 +144,21 @@ def _panels(figure: Figure, titles: Sequence[str]) -> Iterator[tuple[Axes, str]]
 
 
 def draw_mean(
-    axes: Axes, x: Array, curves: Array, color: int, name: str, rng: np.random.Generator, level: float = 0.95
+    axes: Axes, x: Array, curves: Array, place: int, name: str, rng: np.random.Generator, level: float = 0.95
 ) -> None:
     """The mean of curves (seeds, points) where all are known, with a band over seeds."""
     known = np.isfinite(curves).all(0)
     x, curves = x[known], curves[:, known]
     rows = rng.integers(len(curves), size=(1_000, len(curves)))
     band = np.quantile(curves[rows].mean(1), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    _draw_band(axes, x, curves.mean(0), band, color, name)
+    _draw_band(axes, x, curves.mean(0), band, place, name)
 
 
 def _draw_band(
-    axes: Axes, x: Array, y: stats.Value, band: Sequence[stats.Value] | Array, color: int, name: str
+    axes: Axes, x: Array, y: stats.Value, band: Sequence[stats.Value] | Array, place: int, name: str
 ) -> None:
-    shade = COLORS[color % len(COLORS)]
-    axes.plot(x, y, color=shade, label=name.replace("$", r"\$"))  # a name, not a formula
-    axes.fill_between(x, *band, color=shade, alpha=0.2, linewidth=0)
+    axes.plot(x, y, **look(place), label=name.replace("$", r"\$"))  # a name, not a formula
+    axes.fill_between(x, *band, color=look(place)["color"], alpha=0.2, linewidth=0)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -32,16 +32,17 @@ def make_report(runs: Runs, *, title: str, paper: bool = False, seed: int = 0) -
     """Everything that these runs say; with ``paper``, beside what the paper says."""
     rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
     curves = summary.learning_curves(runs, rng)
-    scores, settings = summary.score_grid(runs, rng), summary.settings_grid(runs)
-    provenance = summary.provenance_grids(runs)
+    scores, recorded = summary.score_grid(runs, rng), runs.recorded
+    settings = [summary.settings_grid(recorded)] if recorded.records else []
+    provenance = summary.provenance_grids(recorded) if recorded.records else []
     papers = reproduction.tables(runs, rng) if paper else []
     sections = [
         curves,
         summary.section("Scores", scores.html()),
-        summary.section("Settings", settings.html()),
+        summary.section("Settings", *(table.html() for table in settings), lead=summary.not_in_files(runs)),
         summary.diagnostics(runs, rng),
         reproduction.paper_section(runs, papers, rng) if paper else None,
-        summary.section("Provenance", *(table.html() for table in provenance)),
+        summary.section("Provenance", *(table.html() for table in provenance), lead=summary.not_in_files(runs)),
     ]
     notes = tag("ul", *(tag("li", remark) for remark in runs.remarks))
     many = len(runs.remarks) > FEW
@@ -52,7 +53,7 @@ def make_report(runs: Runs, *, title: str, paper: bool = False, seed: int = 0) -
         "header", tag("p", "bdqn report: Bayesian DQN", class_="kicker"), tag("h1", title), tag("p", counts), remarks
     )
     body = tag("main", header, *(part for part in sections if part is not None))
-    return Report(page(title, body, scripts=("report.js",)), (scores, settings, *provenance, *papers))
+    return Report(page(title, body, scripts=("report.js",)), (scores, *settings, *provenance, *papers))
 
 
 def _several(names: list[str]) -> str:

@@ -96,6 +96,8 @@ class Ours:
 
     def complexity(self, column: str) -> str:
         """Decisions until our BDQN beats a score of the paper; "-" if no seed ever did."""
+        if any(record.kept for record in self.of("bdqn")):
+            return MISSING  # episodes are not kept
         score = paper.SCORES.rows[self.game][column].value
         found = {r.seed: paper.decisions_to_beat(*r.episodes, score) for r in self.of("bdqn")}
         reached = {seed: value for seed, value in found.items() if np.isfinite(value)}
@@ -141,9 +143,9 @@ def score_table(ours: Mapping[str, Ours]) -> Grid:
     note = (
         "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds), over the decisions under "
         "Step, which all runs of the environment have taken. DDQN+ is our DDQN at evaluation epsilon 0.001 (bdqn "
-        "evaluate RUN --epsilon 0.001 --json > RUN/evaluate.json). SC and SC+ count decisions of whole runs until our "
-        "BDQN beats the paper's Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not implemented "
-        "here. The last column: human scores of Wang et al. (2016), which later papers use."
+        "evaluate RUNS --epsilon 0.001 --keep). SC and SC+ count decisions of whole runs until our BDQN beats the "
+        "paper's Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not implemented here. The "
+        "last column: human scores of Wang et al. (2016), which later papers use."
     )
     return _paired("paper-table-2", paper.SCORES, rows, note)
 
@@ -205,6 +207,7 @@ def _paired(name: str, table: paper.Table, rows: Mapping[str, Mapping[str, str]]
 
 def hyperparameter_table(runs: Runs) -> Grid:
     """Table 5, and the settings that our Bayesian DQN ran with."""
+    runs = runs.recorded
     groups = [group for group in runs.groups if runs.of(group)[0].agent == "bdqn"]
     rows = []
     for symbol, (printed, name, value) in paper.HYPERPARAMETERS.items():

@@ -1,29 +1,33 @@
-"""Runs for a report: sweeps and single run directories, read with everything that their files say."""
+"""Runs for a report: sweeps, single run directories and kept results, read with everything that their files say."""
 
 from __future__ import annotations
 
 import csv
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from bdqn.report.compare import Result, read_comparison
+from bdqn.agents import AGENTS
+from bdqn.report.compare import Result, comparison_of, read_comparison, read_results
 from bdqn.report.load import Array, read_run, read_table
 from bdqn.sweep.folder import COLUMNS, SweepFolder
+from bdqn.sweep.plan import suffix_of
 
 UNCOMPARED = ("seed", "steps", "threads", "device", "schedule")  # of a configuration: they make no other agent
+UNKNOWN = "unknown"  # the agent of a kept group that has a name of its own
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """What `bdqn evaluate --json` printed into a file of the run's directory."""
+    """What `bdqn evaluate --keep` left in the run's directory."""
 
     epsilon: float
     mean: float
@@ -33,6 +37,7 @@ class Evaluated:
 class Record(Result):
     """A run as it is compared, and what else its files say of it."""
 
+    agent: str
     config: Mapping[str, Any]
     meta: Mapping[str, Any]
     metrics: Mapping[str, Array]
@@ -42,14 +47,14 @@ class Record(Result):
     path: Path
 
     @property
-    def agent(self) -> str:
-        return str(self.config["agent"])
+    def kept(self) -> bool:
+        """Whether scores and a learning curve are all that is known of it, as `bdqn compare` has kept them."""
+        return not self.config
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes this agent differ from another, by name."""
-        top = {k: v for k, v in self.config.items() if not isinstance(v, dict) and k not in (*UNCOMPARED, "env")}
-        return {**top, **self.config.get("settings", {}), **self.config.get("env_kwargs", {})}
+        """What makes this agent differ from another, by name; empty if it is not known."""
+        return _settings(self.config)
 
     def evaluated_at(self, epsilon: float) -> float:
         """Its latest score with this share of random actions; NaN if nobody asked."""
@@ -71,6 +76,11 @@ class Runs:
     def groups(self) -> list[str]:
         return list(dict.fromkeys(record.group for record in self.records))
 
+    @property
+    def recorded(self) -> Runs:
+        """Those of which there is more than scores and curves."""
+        return Runs(tuple(r for r in self.records if not r.kept), self.remarks)
+
     def of(self, group: str, env: str | None = None) -> list[Record]:
         return [r for r in self.records if r.group == group and env in (None, r.env)]
 
@@ -84,14 +94,30 @@ class _Place:
     agent: str
     env: str
     seed: str
+    config: Mapping[str, Any]  # empty if there is none yet
+    single: bool = False  # it belongs to no sweep, so nobody has named its group
+
+    @property
+    def kin(self) -> tuple[str, str]:
+        """With whom it is compared to name its group: another family of environments has another preset."""
+        return self.group, str(self.config.get("family"))
 
 
 def read_runs(paths: Sequence[Path]) -> Runs:
-    """The runs in these directories, each a sweep's or a run's."""
-    places: list[_Place] = []
-    for path in paths:
-        places += _sweep_places(path) if (path / "trials.csv").exists() else [_run_place(path)]
-    places = list(_apart(places))
+    """The runs in these directories, each a sweep's, a run's, or what `bdqn compare` has kept of a sweep."""
+    kept = [path for path in paths if _is_kept(path)]
+    places = [place for path in paths if path not in kept for place in _places(path)]
+    runs = _read_places(list(_apart(_split(places)))) if places else Runs((), ())
+    for path in kept:
+        more = _read_kept(path, runs)
+        runs = Runs((*runs.records, *more.records), (*runs.remarks, *more.remarks))
+    return Runs(runs.records, (*runs.remarks, *(_other_lengths(runs) if kept else ())))
+
+
+# --- sweeps and runs ----------------------------------------------------------------------------------------------
+
+
+def _read_places(places: Sequence[_Place]) -> Runs:
     # All of them as one list of trials: whatever compares a sweep's runs compares these.
     with TemporaryDirectory() as folder:
         with (Path(folder) / "trials.csv").open("w", newline="", encoding="utf-8") as file:
@@ -99,38 +125,86 @@ def read_runs(paths: Sequence[Path]) -> Runs:
             writer.writerow(COLUMNS)
             writer.writerows((p.path.resolve(), p.group, p.agent, p.env, p.seed) for p in places)
         comparison = read_comparison(Path(folder))
-    folders = {(p.group, p.env, int(p.seed)): p.path for p in places}
-    records = (_record(result, folders[result.group, result.env, result.seed]) for result in comparison.results)
+    found = {(p.group, p.env, int(p.seed)): p for p in places}
+    records = (_record(result, found[result.group, result.env, result.seed]) for result in comparison.results)
     return Runs(tuple(records), comparison.remarks)
 
 
-def _sweep_places(folder: Path) -> Iterator[_Place]:
-    for row in SweepFolder(folder).rows():
-        yield _Place(folder / "trials" / row["trial"], row["group"], row["agent"], row["env"], row["seed"])
+def _places(path: Path) -> Iterator[_Place]:
+    if (path / "trials.csv").exists():
+        for row in SweepFolder(path).rows():
+            folder = path / "trials" / row["trial"]
+            yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder))
+        return
+    config = _config(path)
+    if not config:
+        problem = "is neither a run, nor a sweep, nor a sweep's results" if path.exists() else "does not exist"
+        raise FileNotFoundError(
+            f"{path} {problem}: give what bdqn train or bdqn sweep printed, or where bdqn compare put its tables."
+        )
+    agent, env, seed = (str(config[name]) for name in ("agent", "env", "seed"))
+    yield _Place(path, agent, agent, env, seed, config, single=True)
 
 
-def _run_place(path: Path) -> _Place:
-    file = path / "config.toml"
-    if not file.is_file():
-        problem = "is neither a run nor a sweep" if path.exists() else "does not exist"
-        raise FileNotFoundError(f"{path} {problem}: give what bdqn train or bdqn sweep printed.")
-    config = tomllib.loads(file.read_text(encoding="utf-8"))
-    return _Place(path, str(config["agent"]), str(config["agent"]), str(config["env"]), str(config["seed"]))
+def _split(places: Sequence[_Place]) -> Iterator[_Place]:
+    """Single runs whose settings differ get the names that a sweep's grid would give them.
 
-
-def _apart(places: Sequence[_Place]) -> Iterator[_Place]:
-    """Runs of one group, environment and seed that were given twice get names of their own."""
-    seen: dict[tuple[str, str, str], int] = {}
+    A setting counts if it differs between runs on one environment; a preset that does stands for all its values.
+    """
+    known = [place for place in places if place.config]
+    differing: dict[tuple[str, ...], dict[str, None]] = {}
+    for kin, mine in _by(known, lambda place: place.kin).items():
+        alike = _by(mine, lambda place: (place.env,)).values()
+        presets = [name for runs in alike for name in _differing(runs) if name == "preset"]
+        more = _by(mine, lambda place: (place.env, str(place.config.get("preset")))).values()
+        differing[kin] = dict.fromkeys([*presets, *(name for runs in more for name in _differing(runs))])
     for place in places:
-        key = place.group, place.env, place.seed
-        seen[key] = seen.get(key, 0) + 1
-        yield place if seen[key] == 1 else replace(place, group=f"{place.group} ({seen[key]})")
+        settings = _settings(place.config)
+        chosen = {name: settings.get(name) for name in differing[place.kin]} if place.single else {}
+        yield replace(place, group=place.group + suffix_of(chosen))
 
 
-def _record(result: Result, folder: Path) -> Record:
+def _by(places: Sequence[_Place], key: Callable[[_Place], tuple[str, ...]]) -> dict[tuple[str, ...], list[_Place]]:
+    found: dict[tuple[str, ...], list[_Place]] = {}
+    for place in places:
+        found.setdefault(key(place), []).append(place)
+    return found
+
+
+def _differing(places: Sequence[_Place]) -> list[str]:
+    """The settings that not all of these runs have alike."""
+    first, *others = (_settings(place.config) for place in places)
+    names = dict.fromkeys(name for settings in (first, *others) for name in settings)
+    return [name for name in names if any(settings.get(name) != first.get(name) for settings in others)]
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes an agent differ from another, by name."""
+    top = {k: v for k, v in config.items() if not isinstance(v, dict) and k not in (*UNCOMPARED, "env")}
+    return {**top, **config.get("settings", {}), **config.get("env_kwargs", {})}
+
+
+def _apart(places: Iterable[_Place]) -> Iterator[_Place]:
+    """Runs of one group, environment and seed that were given twice get names of their own."""
+    taken: set[tuple[str, ...]] = set()
+    for place in places:
+        group = _free(place.group, (place.env, place.seed), taken)
+        taken.add((group, place.env, place.seed))
+        yield replace(place, group=group)
+
+
+def _free(group: str, where: tuple[str, ...], taken: set[tuple[str, ...]]) -> str:
+    """The group's name, with a number if it is taken there."""
+    numbered = (f"{group} ({number})" for number in count(2))
+    return next(name for name in chain([group], numbered) if (name, *where) not in taken)
+
+
+def _record(result: Result, place: _Place) -> Record:
+    folder = place.path
     run = read_run(folder)
     return Record(
         **vars(result),
+        agent=place.agent,
         config=run.config,
         meta=_json(folder / "meta.json"),
         metrics=read_table(folder / "metrics.csv") if (folder / "metrics.csv").exists() else {},
@@ -139,6 +213,12 @@ def _record(result: Result, folder: Path) -> Record:
         command=_text(folder / "command.txt"),
         path=folder,
     )
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    """A run's configuration; empty if there is none."""
+    file = folder / "config.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _evaluated(folder: Path) -> Iterator[Evaluated]:
@@ -159,3 +239,50 @@ def _text(path: Path) -> str:
     with suppress(OSError):
         return path.read_text(encoding="utf-8", errors="replace").strip()
     return ""
+
+
+# --- kept results -------------------------------------------------------------------------------------------------
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether this is what `bdqn compare --out` wrote; in a sweep's own directory there is more than that."""
+    return (path / "runs.csv").is_file() and not (path / "trials.csv").exists()
+
+
+def _read_kept(folder: Path, others: Runs) -> Runs:
+    """Scores and curves; a group that the others have on the same environment gets a name of its own.
+
+    It may have had other settings, and other lengths.
+    """
+    taken: set[tuple[str, ...]] = {(record.group, record.env) for record in others.records}
+    nothing = np.zeros(0)
+    records = tuple(
+        Record(
+            **{**vars(result), "group": _free(result.group, (result.env,), taken)},
+            agent=_agent_of(result.group),
+            config={},
+            meta={},
+            metrics={},
+            episodes=(nothing, nothing),
+            evaluated=(),
+            command="",
+            path=folder,
+        )
+        for result in read_results(folder).results
+    )
+    lacking = "scores and learning curves only; settings, posterior diagnostics and provenance are not in its files."
+    return Runs(records, (f"{folder}: {lacking}", *comparison_of(records, ()).remarks))
+
+
+def _agent_of(group: str) -> str:
+    """The agent that a sweep's group, or a grid's, is named after."""
+    agent, *chosen = group.split(" ")
+    return agent if agent in AGENTS and all("=" in word for word in chosen) else UNKNOWN
+
+
+def _other_lengths(runs: Runs) -> Iterator[str]:
+    """A sentence about every environment where kept scores and others are over different numbers of decisions."""
+    for env in runs.envs:
+        ends = sorted({round(float(f"{r.step[-1]:g}")) for r in runs.records if r.env == env})  # as they are kept
+        if len(ends) > 1:
+            yield f"{env}: scores are over {' or '.join(f'{end:,}' for end in ends)} decisions, and do not compare."

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bdqn.report import stats
-from bdqn.report.charts import COLOURS, Series, line_chart
+from bdqn.report.charts import Series, line_chart
 from bdqn.report.grid import MISSING, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.load import Array
@@ -39,8 +38,8 @@ def charts(parts: Sequence[Html]) -> Html:
 
 
 def colour_of(runs: Runs, group: str) -> int:
-    """A group has one colour on the whole page."""
-    return runs.groups.index(group) % COLOURS
+    """A group has one colour, or colour and dash, on the whole page."""
+    return runs.groups.index(group)
 
 
 def show(value: float) -> str:
@@ -125,30 +124,42 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def settings_grid(runs: Runs) -> Grid:
-    """Settings side by side; those that differ between groups come first, and are marked."""
-    columns = [[record.settings for record in runs.of(group)] for group in runs.groups]
-    names = dict.fromkeys(name for group in columns for settings in group for name in settings)
-    rows = [(name, *(_values(group, name) for group in columns)) for name in names]
-    differing = [row for row in rows if len({*row[1:]} - {"-"}) > 1]
+    """Settings side by side; those that differ between groups, or within one, come first, and are marked."""
+    names = dict.fromkeys(name for record in runs.records for name in record.settings)
+    values = {name: [_values(runs, group, name) for group in runs.groups] for name in names}
+    rows = [(name, *(_shown(by_env) for by_env in columns)) for name, columns in values.items()]
+    torn = {name for name, columns in values.items() if any(len(found) > 1 for by_env in columns for found in by_env)}
+    differing = [row for row in rows if row[0] in torn or len({*row[1:]} - {"-"}) > 1]
     own = [row for row in rows if row not in differing and "-" in row[1:]]
     alike = [row for row in rows if row not in differing and row not in own]
     note = (
         f"First the {len(differing)} that differ, then the {len(own)} that only some agents have, then the "
-        f"{len(alike)} that are alike. Several values: by environment."
+        f"{len(alike)} that are alike. Several values: by environment, or by run."
     )
     table = grid("settings", "Settings side by side", ["setting", *runs.groups], [*differing, *own, *alike], note)
     first, second = len(differing), len(differing) + len(own)
     return replace(table, marked=frozenset(range(first)), faint=frozenset(range(first, second)))
 
 
-def _values(group: Sequence[Mapping[str, Any]], name: str) -> str:
-    """A group's value; several where its runs differ, by environment for instance."""
-    found = dict.fromkeys(_plain(settings[name]) for settings in group if name in settings)
-    return " / ".join(found) or "-"
+def _values(runs: Runs, group: str, name: str) -> list[list[str]]:
+    """A group's values on every environment where it has this setting: one, unless its runs differ."""
+    settings = [[record.settings for record in runs.of(group, env)] for env in runs.envs]
+    known = (mine for mine in settings if any(name in one for one in mine))
+    return [list(dict.fromkeys(_plain(one.get(name, "-")) for one in mine)) for mine in known]
+
+
+def _shown(by_env: Sequence[Sequence[str]]) -> str:
+    return " / ".join(dict.fromkeys(value for values in by_env for value in values)) or "-"
 
 
 def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def not_in_files(runs: Runs) -> str:
+    """Of which groups only scores and curves were kept; empty if of none."""
+    kept = list(dict.fromkeys(record.group for record in runs.records if record.kept))
+    return f"Not in the files of {', '.join(kept)}: only their scores and learning curves were kept." if kept else ""
 
 
 # --- posteriors ---------------------------------------------------------------------------------------------------

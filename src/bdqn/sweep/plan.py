@@ -272,7 +272,12 @@ def _grid(axes: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         raise SettingError(f"{', '.join(empty)} is a list without values: there is nothing to try.")
     for combination in product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
-        yield "".join(f" {name}={_word(value)}" for name, value in chosen.items()), {**axes, **chosen}
+        yield suffix_of(chosen), {**axes, **chosen}
+
+
+def suffix_of(chosen: Mapping[str, Any]) -> str:
+    """What a group's name says of the settings that tell it from the others of its agent."""
+    return "".join(f" {name}={_word(value)}" for name, value in chosen.items())
 
 
 def _seeds(given: int | list[Any]) -> list[int]:

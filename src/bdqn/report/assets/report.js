@@ -19,7 +19,7 @@ for (const chart of document.querySelectorAll("figure.chart[id]")) {
     cursor.style.display = "";
     const parts = series.filter((line) => line.x.length).map((line) => {
       const i = nearest(line.x, x);
-      return `${line.name.replace(/ \(.*/, "")} ${line.y[i]}${line.band ? ` (${line.band[i]})` : ""}`;
+      return `${line.name.replace(/ \(\d+ seeds?\)$/, "")} ${line.y[i]}${line.band ? ` (${line.band[i]})` : ""}`;
     });
     readout.textContent = `${Math.round(x).toLocaleString("en")}: ${parts.join(" · ")}`;
   });
