@@ -189,9 +189,7 @@ def test_atlantis_without_the_limit_stands_apart(shelf: Shelf) -> None:
     for seed, (score, frames) in enumerate([(9000.0, 0), (100.0, 400_000), (300.0, 400_000), (7000.0, 0)]):
         shelf.add("bdqn", "Atlantis", seed, [score] * 120, max_episode_frames=frames)
     assert shelf.table(2)["Atlantis"]["BDQN ours"] == "200 (100 to 300; 2 seeds)"
-    assert ends(shelf.figure("Learning curves of the 15 games")) == [
-        ["bdqn max_episode_frames=400000 (2 seeds): 200"]
-    ]
+    assert ends(shelf.figure("Learning curves of the 15 games")) == [["bdqn max_episode_frames=400000 (2 seeds): 200"]]
     assert ends(shelf.figure("Unlimited Atlantis")) == [["bdqn max_episode_frames=0 (2 seeds): 8k"]]
     _, limited, unlimited = shelf.figure("Repeated runs of Atlantis").split("<figcaption>")
     assert [limited.count("line c1 thin"), unlimited.count("line c0 thin")] == [2, 2]
