@@ -52,7 +52,7 @@ def draw_chain(axes: Axes) -> None:
 
 
 def uncertainty(agent: str) -> tuple[Array, Array]:
-    """Spread of Q at every state of DeepSea, and how often each was visited."""
+    """Spread of the regression's own at every state of DeepSea, before any backup; and how often each was visited."""
     learner = bdqn.make(
         agent,
         "bdqn/DeepSea-v0",
@@ -71,7 +71,7 @@ def uncertainty(agent: str) -> tuple[Array, Array]:
         visits += learner.envs.obs[0]
         learner.agent.observe(actions, learner.envs.step(actions))
     states = np.eye(SIZE * SIZE, dtype=np.float32).reshape(-1, SIZE, SIZE)
-    return learner.q_posterior(states).std.max(1).reshape(SIZE, SIZE), visits
+    return learner.agent.view(states).std.max(1).reshape(SIZE, SIZE), visits
 
 
 def draw_sea(axes: Axes, agent: str, title: str) -> None:

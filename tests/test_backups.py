@@ -250,6 +250,29 @@ def test_draws_are_picked_from_those_that_the_refit_backed_up() -> None:
     assert len({draw.numpy().tobytes() for draw in head.pool}) == 3
 
 
+def test_the_spread_and_the_best_action_are_those_of_the_draws_that_act() -> None:
+    """Not of the regression alone, which knows nothing of what is uncertain later; in the environment's rewards."""
+    deep = learner(backup_draws=7, reward_scaling=False).learn(200)
+    deep.agent.reward_unit = 4.0
+    states = np.eye(16, dtype=np.float32).reshape(16, 4, 4)
+    phi = deep.agent.features(states)
+    head = deep.agent.online.head
+    draws = 4.0 * np.stack([head.forward(phi, weights).numpy() for weights in head.pool])  # (draws, states, actions)
+    q = deep.q_posterior(states)
+    np.testing.assert_allclose(q.mean, deep.q_values(states), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(q.std, draws.std(0), rtol=1e-4)
+    np.testing.assert_allclose(q.predictive_std**2, q.std**2 + 16.0 * head.posterior.noise_var, rtol=1e-6)
+    best = draws.argmax(2)
+    shares = deep.optimal_action_probabilities(states)
+    np.testing.assert_allclose(shares, np.stack([(best == 0).mean(0), (best == 1).mean(0)], 1))
+    np.testing.assert_array_equal(deep.optimal_action_probabilities(states[3]), shares[3])
+    assert not np.allclose(q.std, 4.0 * deep.agent.view(states).std, rtol=0.05)
+
+
+def test_before_its_first_fit_the_belief_is_the_prior() -> None:
+    assert (learner().q_posterior(np.zeros((4, 4), np.float32)).std > 0).all()
+
+
 def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_features() -> None:
     """Beside its starting state, which every episode sees, the sea's far corner was never reached."""
     deep = bdqn.make(
@@ -263,7 +286,8 @@ def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_feat
     ).learn(500)
     start, corner = np.zeros((2, 10, 10), np.float32)
     start[0, 0] = corner[9, 9] = 1.0
-    assert deep.q_posterior(corner).std.min() > 5 * deep.q_posterior(start).std.max()
+    at_start, at_corner = deep.agent.view(np.stack([start, corner])).std
+    assert at_corner.min() > 5 * at_start.max()
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,22 @@
-"""Rewards of any size: the default preset copes, and a posterior that does not fit them is reported."""
+"""How posteriors fare: with rewards of any size, and on transitions that they have not seen."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 import bdqn
-from bdqn.diagnostics import COLD, HOT, PATIENCE, SpreadWarning, SpreadWatch
+import bdqn.agent
+from bdqn.diagnostics import CALIBRATION_METRICS, COLD, HOT, PATIENCE, SpreadWarning, SpreadWatch, calibration
+from bdqn.heads import BayesianHead
+from bdqn.refit import Rows, unseen_rows
+from bdqn.replay import Replay
 from probes import MatchingAction
 
 TRAINING: dict[str, Any] = {
@@ -113,3 +119,128 @@ def test_actions_that_are_truly_alike_are_no_reason_to_warn() -> None:
         metrics = {"posterior/std_mean": 0.1, "posterior/action_gap": 1e-6, "posterior/noise_var": 1.0}
         watch.look(metrics, q_size=1.0, fixed_noise=True)
     assert not watch.warned
+
+
+# --- calibration --------------------------------------------------------------------------------------------------
+
+
+def cartpole(agent: str = "bdqn", num_envs: int = 1, **settings: Any) -> bdqn.Learner:
+    small = {"learning_starts": 100, "buffer_size": 400, "features": 16, "posterior_update_interval": 100}
+    return bdqn.make(agent, "CartPole-v1", seed=3, num_envs=num_envs, **{**small, **settings})
+
+
+def test_targets_that_scatter_as_believed_are_found_where_they_are_expected() -> None:
+    """68 and 95 % of a Gaussian; half the scatter or double, and the belief is too wide or too narrow."""
+    head = cartpole(prior_scale=1.0).learn(250).agent.online.head  # Q holds a frozen part beside the regression
+    assert isinstance(head, BayesianHead)
+    assert head.posterior is not None
+    head.posterior = replace(head.posterior, noise_var=np.array([1.0, 9.0]))  # actions may differ in it
+    rng = np.random.default_rng(0)
+    phi = torch.from_numpy(rng.standard_normal((20_000, 16 + 2), np.float32))
+    action = rng.integers(2, size=len(phi))
+    every = np.arange(len(phi))
+    mean = head.forward(phi, head.weights).numpy()[every, action]
+    std = head.posterior.predictive_std(head.regressors(phi))[action, every]
+    for scatter, expected in ((1.0, (0.683, 0.954)), (0.5, (0.954, 1.0)), (2.0, (0.383, 0.683))):
+        target = torch.from_numpy(mean + scatter * std * rng.standard_normal(len(phi)))
+        found = calibration(head, Rows(phi, action, target))
+        np.testing.assert_allclose([found[name] for name in CALIBRATION_METRICS], expected, atol=0.015)
+
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"n_steps": 1},
+    {"num_envs": 3, "gram_decay": 0.5},
+    {"regression_head": "second-draw"},
+    {"posterior_data": "minibatches", "evaluate_head": "second-draw"},
+    {"last_layer": "gradient-prior"},
+    {"agent": "bdqn-deep", "n_steps": 1},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=str)
+def test_looking_at_unseen_transitions_leaves_training_as_it_is(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = cartpole(**settings).learn(450).agent
+    assert all(0 <= looked.metrics[name] <= 1 for name in CALIBRATION_METRICS)
+    monkeypatch.setattr(bdqn.agent, "unseen_rows", lambda *_: None)
+    blind = cartpole(**settings).learn(450).agent
+    assert not blind.metrics.keys() & CALIBRATION_METRICS.keys()
+    for name, value in looked.online.state_dict().items():
+        assert torch.equal(value, blind.online.state_dict()[name]), name
+    for name, rng in looked.rngs.items():
+        assert rng.bit_generator.state == blind.rngs[name].bit_generator.state, name
+
+
+class Counting(MatchingAction):
+    """Observes how many decisions it has seen; an episode takes seven of them."""
+
+    count = 0
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
+        return np.array([self.count, 0], np.float32), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.count += 1
+        return *self.reset()[:1], 1.0, self.count % 7 == 0, False, {}
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_only_transitions_since_the_last_fit_are_looked_at(num_envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = bdqn.make(
+        "bdqn", Counting, num_envs=num_envs, **{**TRAINING, "posterior_update_interval": 100, "n_steps": 1}
+    )
+    looks: list[tuple[int, list[float]]] = []  # each environment's decisions by then, and when what was seen began
+    latest = Replay.latest
+
+    def look(replay: Replay, count: int) -> Any:
+        env, slot = latest(replay, count)
+        looks.append((learner.num_timesteps // num_envs, replay.observations(env, slot)[:, 0].tolist()))
+        return env, slot
+
+    monkeypatch.setattr(Replay, "latest", look)
+    learner.learn(720)
+    last_fit = -(-100 // num_envs)  # the first one: there was no belief before it
+    assert len(looks) == 6
+    for now, began in looks:
+        assert last_fit <= min(began) <= max(began) < now
+        assert len(began) > 0.8 * num_envs * (now - last_fit)
+        last_fit = now
+
+
+@pytest.mark.parametrize("settings", [{}, {"regression_head": "second-draw"}, {"n_steps": 1}], ids=str)
+def test_unseen_rows_have_the_targets_that_the_fit_will_give_to_them(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next fit reads the whole memory, and so those rows too."""
+    agent = cartpole(**settings).learn(390).agent
+    refit = agent.choices.refit
+    assert refit is not None
+    with torch.no_grad():
+        unseen = unseen_rows(agent, refit)
+        targets: list[float] = []
+        td_target = agent.td_target
+        monkeypatch.setattr(agent, "td_target", lambda *a: targets.extend((y := td_target(*a)).tolist()) or y)
+        agent.refit(refit)
+    assert unseen is not None
+    assert len(unseen.target) > 40
+    unread = [y for y in unseen.target.tolist() if not np.isclose(y, targets, rtol=1e-5).any()]
+    assert not unread
+
+
+def test_the_belief_is_asked_before_it_is_fitted_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = cartpole().learn(250).agent
+    head, refit = agent.online.head, agent.choices.refit
+    assert refit is not None
+    before, asked = head.posterior, []
+    monkeypatch.setattr(bdqn.agent, "calibration", lambda head, _: asked.append(head.posterior) or {})
+    agent.refit(refit)
+    assert asked == [before]
+    assert head.posterior is not before
+
+
+def test_before_the_first_fit_and_without_a_posterior_there_is_nothing_to_calibrate() -> None:
+    assert not cartpole().learn(150).agent.metrics.keys() & CALIBRATION_METRICS.keys()
+    solved = bdqn.make("ls-dqn", "CartPole-v1", learning_starts=100, buffer_size=400, features=16)
+    assert not {*solved.agent.metric_names} & CALIBRATION_METRICS.keys()

@@ -311,3 +311,37 @@ def test_a_million_atari_frames_fit_and_are_paid_for_only_when_used() -> None:
 
 def held_bytes(replay: Replay) -> int:
     return sum(array.nbytes for array in replay._arrays().values())
+
+
+def ring(n_steps: int, ends: list[int], count: int = 12) -> Replay:
+    """Two environments whose frames say at which decision they were seen; the first one's episodes end after these."""
+    replay = Replay(20, (), np.int64, num_envs=2, n_steps=n_steps)
+    replay.start(np.zeros(2, np.int64))
+    for decision in range(count):
+        ended = np.array([decision in ends, False])
+        now = np.full(2, decision + 1)
+        replay.add(np.zeros(2, np.int64), np.ones(2), now, ended, ended, now)
+    return replay
+
+
+def latest(replay: Replay, count: int) -> list[list[int]]:
+    """Of each environment, the decisions at which its latest transitions began."""
+    env, slot = replay.latest(count)
+    return [sorted(replay.observations(env[env == i], slot[env == i]).tolist()) for i in range(2)]
+
+
+def test_the_latest_transitions_are_found_in_every_ring() -> None:
+    """A final frame takes a slot of its own, so an episode's end makes them one fewer, never one too old."""
+    assert latest(ring(1, []), 3) == [[9, 10, 11]] * 2
+    assert latest(ring(1, [10]), 4) == [[9, 10, 11], [8, 9, 10, 11]]
+    assert latest(ring(1, []), 1_000) == [list(range(3, 12))] * 2, "all that ten frames hold"
+    assert latest(ring(1, [], count=2), 1_000) == [[0, 1]] * 2
+
+
+def test_the_latest_transitions_have_whole_returns() -> None:
+    replay = ring(4, [])
+    assert latest(replay, 6) == [[6, 7, 8]] * 2
+    steps = replay.outcomes(*replay.latest(6)).steps
+    assert steps is not None
+    assert (steps == 4).all()
+    assert latest(replay, 3) == [[], []]

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from bdqn.choices import Bootstrap, Choices, QView, Refit
-from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, posterior_metrics
+from bdqn.diagnostics import POSTERIOR_METRICS, SpreadWatch, calibration, posterior_metrics
 from bdqn.distinct import Distinct
 from bdqn.finite import check_draw, check_loss, check_network, check_optimizer, check_start, check_step
 from bdqn.heads import BayesianHead, Index, RegressionHead, TrainingIndices
@@ -30,7 +30,7 @@ from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
 from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
 from bdqn.qnetwork import make_network, warn_if_bfloat16_is_slow
-from bdqn.refit import Regression, add_rows, regression_data
+from bdqn.refit import Regression, Rows, add_rows, regression_data, unseen_rows
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
@@ -275,23 +275,27 @@ class QAgent:
             with torch.no_grad():
                 # The network has the cores: threads of NumPy's would keep one busy, waiting for more to do.
                 with self._numpy_threads(1):
+                    unseen = unseen_rows(self, refit)
                     data = regression_data(self, refit, self._distinct, stop)
                 if data is None:
                     rng.state = before
                     return False
                 with self._numpy_threads():
-                    self._fit_last_layer(refit, data)
+                    self._fit_last_layer(refit, data, unseen)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
         return True
 
-    def _fit_last_layer(self, refit: Refit, data: Regression) -> None:
+    def _fit_last_layer(self, refit: Refit, data: Regression, unseen: Rows | None) -> None:
         head, target_head, moments = self.online.head, self.target.head, data.moments
         assert isinstance(head, RegressionHead)
         assert isinstance(target_head, RegressionHead)
         if self.collected is not None:
             moments = moments if refit.from_minibatches else self.collected.joined(moments)
             self.collected = moments.scaled(refit.decay)
+        if unseen is not None:
+            assert isinstance(head, BayesianHead)
+            self.metrics |= calibration(head, unseen)
         head.update(moments)
         if data.transitions is not None:
             assert isinstance(head, BayesianHead)

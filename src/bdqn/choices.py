@@ -53,9 +53,19 @@ class QView:
             raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
         return head.posterior.std(head.regressors(self._phi)).T
 
+    @cached_property
+    def draws(self) -> Array | None:
+        """Q under every draw that is picked from (draws, rows, actions); None where each is a new one."""
+        q = self._network.head.q_of_draws(self._phi)
+        return None if q is None else _numpy(q)
+
     def _values(self, index: Index) -> Array:
-        values: Array = self._network.q(self._phi, index).detach().cpu().numpy()
-        return values
+        return _numpy(self._network.q(self._phi, index))
+
+
+def _numpy(q: Tensor) -> Array:
+    values: Array = q.detach().cpu().numpy()
+    return values
 
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]

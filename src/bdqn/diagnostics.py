@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from bdqn.choices import QView
     from bdqn.heads import BayesianHead
     from bdqn.posterior import Moments
+    from bdqn.refit import Rows
 
 # Spread over action gap, outside of which Thompson sampling is close to random, or close to greedy. Healthy runs
 # were seen between 0.02 and 20.
 HOT, COLD = 100.0, 0.001
 PATIENCE = 10  # refits in a row: early and passing states are not worth a warning
 
-
-POSTERIOR_METRICS = (
+FIT_METRICS = (
     "posterior/std_mean",
     "posterior/action_gap",
     "posterior/draw_differs",
@@ -31,6 +31,8 @@ POSTERIOR_METRICS = (
     "train/weight_norm",
     "train/q_mean",
 )
+CALIBRATION_METRICS = {"posterior/within_1_std": 1.0, "posterior/within_2_std": 2.0}
+POSTERIOR_METRICS = (*FIT_METRICS, *CALIBRATION_METRICS)
 
 
 class SpreadWarning(UserWarning):
@@ -52,7 +54,19 @@ def posterior_metrics(head: BayesianHead, view: QView, phi: Tensor, moments: Mom
         head.weights.norm(dim=1).mean(),
         view.mean.mean(),
     )
-    return {name: float(figure) for name, figure in zip(POSTERIOR_METRICS, figures, strict=True)}
+    return {name: float(figure) for name, figure in zip(FIT_METRICS, figures, strict=True)}
+
+
+def calibration(head: BayesianHead, unseen: Rows) -> dict[str, float]:
+    """How often the targets of transitions that it was not fitted to are as near to its mean as it expects."""
+    assert head.posterior is not None
+    x, std = head.regressors(unseen.phi), np.empty(len(unseen.action))
+    for action in np.unique(unseen.action):
+        taken = unseen.action == action
+        std[taken] = head.posterior.of(action).predictive_std(x[taken])
+    mean = head.forward(unseen.phi, head.mean_index).cpu().numpy()[np.arange(len(x)), unseen.action]
+    error = np.abs(unseen.target.cpu().numpy() - mean)
+    return {name: float((error <= width * std).mean()) for name, width in CALIBRATION_METRICS.items()}
 
 
 class SpreadWatch:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bdqn import rules
 from bdqn.agent import QAgent
+from bdqn.choices import QView
 from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
 from bdqn.heads import RegressionHead
@@ -35,8 +36,18 @@ class QPosterior:
     """Belief about Q at one observation (actions,) or a batch of them (batch, actions)."""
 
     mean: Array
-    std: Array  # epistemic: about the mean return; more data shrinks it
+    std: Array  # epistemic: about the mean return; more data shrink it
     predictive_std: Array  # of a single regression target: the noise included
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """A posterior at n observations, in the learner's unit."""
+
+    posterior: Posterior
+    x: Array  # (n, d)
+    offsets: Array | float  # what Q holds beside x . w (actions, n)
+    draws: Array | None  # Q under the draws that it picks from (draws, n, actions); None: it makes new ones each time
 
 
 def make(
@@ -207,16 +218,28 @@ class Learner:
         return mean[0] if single else mean
 
     def q_posterior(self, observation: ArrayLike) -> QPosterior:
-        """How good every action is believed to be, and how sure that belief is."""
-        posterior, x, offsets, single = self._posterior_at(observation)
-        figures = (posterior.mean @ x.T + offsets, posterior.std(x), posterior.predictive_std(x))  # (actions, n) each
+        """How good every action is believed to be, and how sure that belief is.
+
+        Where a refit prepares the draws to act by (bdqn-deep's backups), the spread is that of those draws.
+        """
+        belief, single = self._belief_at(observation)
+        posterior, x = belief.posterior, belief.x
+        std = posterior.std(x) if belief.draws is None else belief.draws.std(0).T  # (actions, n)
+        predictive_std = np.sqrt(std**2 + posterior.noise_var[:, None])
+        figures = (posterior.mean @ x.T + belief.offsets, std, predictive_std)
         return QPosterior(*(self.reward_unit * (figure.T[0] if single else figure.T) for figure in figures))
 
     def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
-        """How probably each action is the best one, by ``samples`` posterior draws."""
-        posterior, x, offsets, single = self._posterior_at(observation)
-        draws = posterior.sample_values(x, generator(self.seed, "probabilities"), samples)  # (samples, actions, n)
-        probabilities = rules.optimal_action_probabilities(np.swapaxes(draws + offsets, -1, -2))
+        """How probably each action is the best one, by ``samples`` posterior draws.
+
+        Where a refit prepares the draws to act by (bdqn-deep's backups), by those instead, few as they are.
+        """
+        belief, single = self._belief_at(observation)
+        draws = belief.draws
+        if draws is None:
+            sample = belief.posterior.sample_values(belief.x, generator(self.seed, "probabilities"), samples)
+            draws = np.swapaxes(sample + belief.offsets, -1, -2)
+        probabilities = rules.optimal_action_probabilities(draws)
         return probabilities[0] if single else probabilities
 
     def safe_action(
@@ -275,8 +298,8 @@ class Learner:
         """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
         return self.agent.reward_unit or 1.0
 
-    def _posterior_at(self, observation: ArrayLike) -> tuple[Posterior, Array, Array | float, bool]:
-        """The posterior, its rows x, what Q holds beside x . w (actions, n), and whether it was one observation."""
+    def _belief_at(self, observation: ArrayLike) -> tuple[_Belief, bool]:
+        """What is believed at these observations, and whether it was a single one."""
         batch, single = self._batch(observation)
         head = self.agent.online.head
         if head.posterior is None or not isinstance(head, RegressionHead):
@@ -287,7 +310,9 @@ class Learner:
         phi = self.agent.features(batch)
         offsets = head.offsets(phi)
         beside = 0.0 if offsets is None else offsets.cpu().numpy().T.astype(np.float64)
-        return head.posterior, head.regressors(phi), beside, single
+        draws = QView(self.agent.online, phi, None).draws
+        kept = None if draws is None else draws.astype(np.float64)
+        return _Belief(head.posterior, head.regressors(phi), beside, kept), single
 
     def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
         """Observations as the agent sees them, as a batch, and whether it was a single one."""

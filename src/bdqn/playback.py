@@ -101,11 +101,14 @@ def _play(
 
 
 def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None]:
-    """Spread and probabilities at all observations at once, where there is a posterior."""
-    if learner.agent.online.head.posterior is None:
+    """Spread and probabilities at all observations at once: a posterior's, or those of an ensemble's members."""
+    if learner.agent.online.head.posterior is not None:
+        q = learner.q_posterior(obs)
+        return q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
+    draws = learner.agent.view(obs).draws
+    if draws is None:
         return None, None, None
-    q = learner.q_posterior(obs)
-    return q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
+    return learner.reward_unit * draws.std(0), None, rules.optimal_action_probabilities(draws)
 
 
 def outcomes(reward: Array, over: NDArray[np.bool_], terminal: NDArray[np.bool_], gamma: float) -> Array:
@@ -129,11 +132,14 @@ def _facts(
     learner: Learner, reward: Array, ended: NDArray[np.bool_], painter: _Painter, greedy: bool
 ) -> dict[str, str]:
     whole = f"{int(ended.sum())} complete" if ended.any() else "cut short"
+    kept = learner.agent.view(learner.envs.obs).draws
+    belief = "" if kept is None else f"spread and P(best) are those of the {len(kept)} Q-functions that it picks from"
     return {
         "agent": f"{learner.configuration.agent}, preset {learner.configuration.preset}, seed {learner.seed}",
         "trained for": f"{learner.num_timesteps:,} decisions",
         "acts": "greedily under the mean" if greedy else "as in training",
         "shown": f"{len(reward):,} decisions, return {reward.sum():g} (episodes: {whole})",
+        **({"belief": belief} if belief else {}),
         **({"picture": painter.remark} if painter.remark else {}),
     }
 

@@ -188,6 +188,10 @@ class Posterior:
         """Standard deviation of a new target at rows x: the epistemic part and the noise. (..., n)"""
         return np.sqrt(self.std(x) ** 2 + self.noise_var[..., None])
 
+    def of(self, action: int) -> Posterior:
+        """The belief about one of a batch of regressions."""
+        return Posterior.from_state({name: part[action] for name, part in self.state().items()})
+
     def condition_number(self) -> Array:
         """Condition number of the precision, from its factor's eigenvalues. (...)"""
         return _condition_number(self.factor @ np.swapaxes(self.factor, -1, -2))

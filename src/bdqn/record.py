@@ -30,7 +30,7 @@ from bdqn.generation import is_count
 from bdqn.progress import unheard_is_fine
 from bdqn.provenance import git_commit, machine, versions
 from bdqn.settings import SettingError
-from bdqn.table import Table
+from bdqn.table import Table, columns_of
 from bdqn.toml import toml_text
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class RunRecord:
         heading = json.dumps({"t_start": started.timestamp(), "env_id": learner.env_name})
         self._tables = {
             "episodes": self._table("episodes", ("step", "env", "return", "length", "truncated")),
-            "metrics": self._table("metrics", ("step", *ROLLOUT_METRICS, *self._metrics)),
+            "metrics": self._table("metrics", self._metric_columns()),
             "timing": self._table("timing", ("step", "seconds", "steps_per_second")),
             "monitor": self._table("monitor", ("r", "l", "t"), f"#{heading}\n"),
         }
@@ -104,6 +104,12 @@ class RunRecord:
 
     def _table(self, name: str, columns: Sequence[str], heading: str = "") -> Table:
         return Table(self.folder / f"{name}.csv", columns, heading, self._rows.get(name, 0))
+
+    def _metric_columns(self) -> Sequence[str]:
+        """A run that an earlier version began keeps the columns that it has."""
+        if self._rows.get("metrics"):
+            return columns_of(self.folder / "metrics.csv")
+        return ("step", *ROLLOUT_METRICS, *self._metrics)
 
     def __enter__(self) -> RunRecord:
         return self
@@ -138,7 +144,9 @@ class RunRecord:
         self.logged = step
         rollout = dict(zip(ROLLOUT_METRICS, (self.mean_return, self.mean_length), strict=True))
         figures = rollout | {name: values.get(name) for name in self._metrics}
-        self._tables["metrics"].add(step, *figures.values())
+        table = self._tables["metrics"]
+        cells = {"step": step, **figures}
+        table.add(*(cells.get(name) for name in table.columns))
         seconds = self.seconds
         rate = (step - self._last[0]) / (seconds - self._last[1])
         self._last = (step, seconds)

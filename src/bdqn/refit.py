@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from bdqn.backups import Transitions, joined
 from bdqn.choices import Refit
 from bdqn.distinct import Distinct
-from bdqn.heads import Head, RegressionHead
+from bdqn.heads import BayesianHead, Head, RegressionHead
 from bdqn.posterior import Moments
 from bdqn.replay import Batch
 
@@ -26,6 +27,15 @@ BLOCK = 4096  # rows that are added to the Gram matrices together: these are meg
 SOME = 256  # rows that its figures are taken at
 
 Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Transitions as a regression sees them."""
+
+    phi: Tensor
+    action: NDArray[np.int64]
+    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,29 @@ def regression_data(agent: QAgent, refit: Refit, distinct: Distinct, stop: Calla
         if len(rows) * len(target) >= BLOCK:
             some_phi = add()
     return Regression(moments, (add() if rows else some_phi)[-SOME:], joined(kept) if kept else None)
+
+
+def unseen_rows(agent: QAgent, refit: Refit) -> Rows | None:
+    """What the belief in force was not fitted to, with the targets that the next fit gives to it; None if it is empty.
+
+    A fit is due every ``interval`` decisions, so each environment's latest are new since the last one; some of them,
+    evenly spaced. The generators are copied: training is the same whether somebody looks or not.
+    """
+    head = agent.online.head
+    if not (isinstance(head, BayesianHead) and head.fitted):
+        return None
+    env, slot = agent.replay.latest(max(1, refit.interval // agent.num_envs))
+    if not len(env):
+        return None
+    spaced = slice(None, None, -(-len(env) // SOME))
+    batch = agent.replay.gather(env[spaced], slot[spaced])
+    if refit.from_minibatches:
+        indices = head.training_indices(agent.training_index, deepcopy(agent.rngs["draw"]), len(batch.action))
+        target = agent.td_target(batch, indices, agent.choices.bootstrap)
+    else:
+        indices = head.regression_indices(agent.training_index, deepcopy(agent.rngs["refit"]))
+        target = agent.td_target(batch, indices, refit.bootstrap)
+    return Rows(agent.online.features(agent.tensor(batch.obs)), batch.action, target)
 
 
 def add_rows(

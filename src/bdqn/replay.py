@@ -123,6 +123,17 @@ class Replay:
         intact = self._intact(env, slot)
         return env[intact], slot[intact]
 
+    def latest(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the transitions stand among each environment's latest ``count`` frames (environment, slot).
+
+        Those whose n-step return may still grow, because the present is near, are left out.
+        """
+        age = np.arange(self.n_steps, min(count, self.slots - 1) + 1)  # 0 is the current frame's
+        env = np.repeat(np.arange(self.num_envs), len(age))
+        slot = (self.written[env] - 1 - np.tile(age, self.num_envs)) % self.slots
+        found = self._can_be_sampled(env, slot)
+        return env[found], slot[found]
+
     def rms_reward(self) -> float:
         """Root mean square of the nonzero rewards held; 0 if there is none."""
         rewards = self.rewards[self.is_transition]
@@ -176,9 +187,7 @@ class Replay:
         for _ in range(10_000):
             pick = rng.integers(filled * self.num_envs, size=missing)
             env, slot = np.divmod(pick, filled)
-            valid = self._flat["is_transition"].take(env * self.slots + slot)
-            if self.stack:
-                valid &= self._intact(env, slot)
+            valid = self._can_be_sampled(env, slot)
             if not found and valid.all():
                 return env, slot
             found.append(pick[valid])
@@ -289,6 +298,13 @@ class Replay:
 
     def _newest(self, obs: NDArray[Any]) -> NDArray[Any]:
         return obs[:, -1] if self.stack else obs
+
+    def _can_be_sampled(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a transition stands at a place, with all of its frames."""
+        valid: NDArray[np.bool_] = self._flat["is_transition"].take(env * self.slots + slot)
+        if self.stack:
+            valid &= self._intact(env, slot)
+        return valid
 
     def _intact(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether a slot's stack reaches back to frames that the ring has not overwritten."""

@@ -18,7 +18,7 @@ class Table:
     def __init__(self, path: Path, columns: Sequence[str], heading: str = "", rows: int = 0) -> None:
         """Begin a table, or go on after the first ``rows`` rows of one and take back the rest, with the first flush."""
         self.path, self.rows = path, rows
-        self._columns = columns
+        self.columns = columns
         self._pending = io.StringIO(newline="")
         self._writer = csv.writer(self._pending, lineterminator="\n")
         self._unwritten = b""
@@ -29,8 +29,8 @@ class Table:
             self._writer.writerow(columns)
 
     def add(self, *cells: Any) -> None:
-        if len(cells) != len(self._columns):
-            raise ValueError(f"{self.path} has {len(self._columns)} columns, not {len(cells)}.")
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{self.path} has {len(self.columns)} columns, not {len(cells)}.")
         self._writer.writerow(cells)
         self.rows += 1
 
@@ -68,6 +68,12 @@ class Table:
                 raise
             self._file = file
         return self._file
+
+
+def columns_of(path: Path) -> list[str]:
+    """The columns of a table without a heading above them."""
+    with path.open(newline="") as file:
+        return file.readline().rstrip("\n").split(",")
 
 
 def _end_of_line(path: Path, count: int) -> int:

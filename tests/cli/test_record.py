@@ -12,6 +12,7 @@ import pytest
 
 import bdqn
 from bdqn.agents import AGENTS
+from bdqn.cli import main
 from bdqn.directory import claim_directory, locked, new_directory
 from bdqn.record import RunRecord
 from bdqn.schedule import Schedule
@@ -89,7 +90,7 @@ def test_tensorboard_events_are_written_only_when_asked_for(train: Train) -> Non
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_reports_exactly_the_metrics_that_have_columns(agent: str) -> None:
-    learner = bdqn.make(agent, "CartPole-v1", learning_starts=50, buffer_size=500, features=8).learn(200)
+    learner = bdqn.make(agent, "CartPole-v1", learning_starts=50, buffer_size=500, features=8).learn(600)  # two refits
     assert set(learner.agent.metrics) == set(learner.agent.metric_names)
 
 
@@ -99,6 +100,21 @@ def test_a_metric_without_a_column_is_an_error_rather_than_lost(tmp_path: Path) 
     with pytest.raises(ValueError, match=r"no column for train/surprise"), record:
         record.metrics(10, {"train/surprise": 1.0})
     assert json.loads((tmp_path / "meta.json").read_text())["status"] == "failed"
+
+
+def test_a_run_that_an_earlier_version_began_keeps_its_columns(train: Train) -> None:
+    """It had none of the last ones, and one that nobody knows any more; all others go on as in an undisturbed run."""
+    whole, resumed = train("whole", steps=1000), train("resumed", steps=600)
+    table = resumed / "metrics.csv"
+    columns, *cells = list(csv.reader(table.read_text().splitlines()))
+    kept = columns[:-2]
+    assert {*columns} - {*kept} == {"posterior/within_1_std", "posterior/within_2_std"}
+    older = [[*kept, "train/forgotten"], *([*row[:-2], "7"] for row in cells)]
+    table.write_text("".join(",".join(row) + "\n" for row in older))
+    assert main(["resume", str(resumed), "--steps", "1000", "--quiet"]) == 0
+    found, expected = rows(table), rows(whole / "metrics.csv")
+    assert [row.pop("train/forgotten") for row in found] == ["7", "7", "7", "", ""]
+    assert found == [{name: row[name] for name in kept} for row in expected]
 
 
 def test_rows_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:

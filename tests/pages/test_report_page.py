@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
+from bdqn.report.charts import BOTTOM, HEIGHT
 from bdqn.report.reproduction import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
 from bdqn.report.summary import settings_grid
@@ -91,6 +92,19 @@ def test_single_runs_are_a_report_too(tmp_path: Path, capsys: pytest.CaptureFixt
     empty = write_run(tmp_path / "empty", "bdqn", "CartPole-v1", 0, [])
     assert main(["report", str(empty), "--out", str(tmp_path / "q.html")]) == 2
     assert "no run with a finished episode yet" in capsys.readouterr().err
+
+
+def test_calibration_is_drawn_beside_a_calibrated_gaussians(tmp_path: Path) -> None:
+    metrics = {**SPREAD, "posterior/within_1_std": [0.9, 0.95] * 60, "posterior/within_2_std": [float("nan")] * 120}
+    run = write_run(tmp_path / "run", "bdqn", "CartPole-v1", 0, [20.0] * 120, metrics=metrics)
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    one, two = (figure for figure in page.split("<figure") if "<strong>Calibration: unseen targets within" in figure)
+    assert one.count('class="ideal"') == page.count('class="ideal"') == 1
+    ideal = float(one.split('class="ideal"')[0].rsplit('y1="', 1)[1].split('"')[0])
+    drawn = float(one.split(' d="M', 1)[1].split("L")[0].split(",")[1])
+    assert drawn < ideal < HEIGHT - BOTTOM, "0.9 stands above 0.68, which is within the picture"
+    assert "No run has this yet" in two
 
 
 RATE = "learning_rate"

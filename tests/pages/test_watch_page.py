@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
+import torch
 
 import bdqn
 from bdqn.cli import main
@@ -73,7 +74,32 @@ def test_an_agent_without_posterior_shows_q_values() -> None:
     made = record(bdqn.make("ddqn", "CartPole-v1", learning_starts=50, features=8, buffer_size=500), max_steps=5)
     assert (made.std, made.best, made.calibration) == (None, None, None)
     assert made.pictures or made.observations.shape == (5, 4)
-    assert "P(best)" not in watch_page(made).split("<script>")[0]
+    page = watch_page(made).split("<script>")[0]
+    assert "P(best)" not in page
+    assert "picks from" not in page
+
+
+@pytest.mark.parametrize("agent", ["bootstrapped", "bdqn-deep"])
+def test_a_belief_of_few_draws_is_shown_as_these_have_it(agent: str) -> None:
+    """Spread and probability over members, or over the draws of the last refit: what acts is one of them."""
+    few = {"members": 5} if agent == "bootstrapped" else {"backup_draws": 5, "posterior_update_interval": 50}
+    small = {"learning_starts": 50, "features": 8, "buffer_size": 500, "n_steps": 1, "env_kwargs": {"size": 4}}
+    learner = bdqn.make(agent, "bdqn/DeepSea-v0", **small, **few).learn(120)
+    learner.agent.reward_unit = 3.0
+    made = record(learner, episodes=3)
+    head = learner.agent.online.head
+    start = learner.agent.features(np.eye(16, dtype=np.float32)[:1].reshape(1, 4, 4))
+    draws = [head.forward(start, index[None]) for index in (torch.arange(5) if agent == "bootstrapped" else head.pool)]
+    q = 3.0 * torch.cat(draws).detach().numpy()  # (draws, actions)
+    assert made.std is not None
+    assert made.best is not None
+    np.testing.assert_allclose(made.std[0], q.std(0), rtol=1e-4)
+    np.testing.assert_allclose(made.best[0], [(q.argmax(1) == action).mean() for action in (0, 1)])
+    assert any(np.allclose(made.draw[0], one, rtol=1e-4) for one in q)
+    assert (made.calibration is None) == (agent == "bootstrapped"), "members say nothing of noise"
+    page = watch_page(made)
+    assert "those of the 5 Q-functions that it picks from" in page
+    assert "belief: as wide as it is unsure" in page
 
 
 def test_numbers_are_shown_in_units_of_their_largest() -> None:

@@ -80,6 +80,10 @@ class Head(nn.Module, ABC):
     def draw(self, rng: np.random.Generator, count: int) -> Index:
         """``count`` indices to act by."""
 
+    def q_of_draws(self, phi: Tensor) -> Tensor | None:
+        """Q under each index that ``draw`` picks from (draws, batch, actions); None: it makes new ones each time."""
+        return None
+
     @abstractmethod
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """The indices of one update on a batch of ``rows``, where ``draw`` is the current training draw."""

@@ -117,6 +117,12 @@ class BayesianHead(RegressionHead):
         sample = self.posterior.sample(rng, count, self.options.temperature)
         return torch.as_tensor(sample, dtype=self.weights.dtype, device=self.weights.device)
 
+    def q_of_draws(self, phi: Tensor) -> Tensor | None:
+        """Draws are kept to be picked from only where a fit has backed them up."""
+        if self.options.backups is None or not self.fitted:
+            return None
+        return torch.stack([self.forward(phi, weights) for weights in self.pool])
+
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """Alg. 3: the draw is regressed and selects, the posterior mean evaluates; options replace either."""
         if self.last is not None:

@@ -50,6 +50,9 @@ class EnsembleHead(Head):
         """The numbers of ``count`` members."""
         return torch.from_numpy(rng.integers(self.members, size=count)).to(self.all_members.device)
 
+    def q_of_draws(self, phi: Tensor) -> Tensor:
+        return self._q_of_members(phi).transpose(0, 1)
+
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """Every member learns from targets of its own: it predicts, selects and evaluates."""
         return TrainingIndices(self.all_members, self.all_members, self.all_members)

@@ -56,16 +56,26 @@ class Scale:
         return math.log10(value) if self.log else value
 
 
-def line_chart(identifier: str, title: str, series: Sequence[Series], ylabel: str, *, log: bool = False) -> Html:
-    """A chart of decisions, with a legend; where there is nothing to draw, it says so."""
+def line_chart(
+    identifier: str,
+    title: str,
+    series: Sequence[Series],
+    ylabel: str,
+    *,
+    log: bool = False,
+    ideal: float | None = None,
+) -> Html:
+    """A chart of decisions, with a legend and a dashed line at an ideal; where there is nothing to draw, it says so."""
     known = [line for line in series if np.isfinite(line.y).any()]
     if not known:
         empty = tag("p", "No run has this yet.", class_="missing")
         return tag("figure", tag("figcaption", tag("strong", title)), empty, class_="chart")
     log = log and all((line.y[np.isfinite(line.y)] > 0).all() for line in known)
     x = Scale(0.0, max(float(line.x[-1]) for line in known), LEFT, WIDTH - RIGHT)
-    y = _vertical(known, log)
+    y = _vertical(known, log, ideal)
     shapes = [*_axes(x, y, ylabel), *(shape for line in known for shape in _shapes(line, x, y))]
+    if ideal is not None:
+        shapes.append(tag("line", x1=x.start, x2=x.end, y1=y(ideal), y2=y(ideal), class_="ideal"))
     names = dict.fromkeys((line.name, line.style) for line in known)
     legend = [tag("span", tag("i", class_=f"key {style}"), name) for name, style in names]
     label = f"{title}: {ylabel} over decisions, of {', '.join(name for name, _ in names)}"
@@ -92,8 +102,9 @@ def si(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _vertical(series: Sequence[Series], log: bool) -> Scale:
+def _vertical(series: Sequence[Series], log: bool, ideal: float | None = None) -> Scale:
     parts = [part for line in series for part in (line.y, line.low, line.high) if part is not None]
+    parts += [] if ideal is None else [np.array([ideal])]
     values = np.concatenate([part[np.isfinite(part)] for part in parts])
     if log:
         values = values[values > 0]

@@ -15,14 +15,16 @@ from bdqn.report.load import Array
 from bdqn.report.runs import Record, Runs
 
 SCORES = {"final": "last 100 episodes", "area": "mean over training", "evaluation": "greedy evaluation"}
-# Metric, what it is, whether its axis is logarithmic.
+# Metric, what it is, whether its axis is logarithmic, and what it is for a calibrated Gaussian.
 DIAGNOSTICS = (
-    ("posterior/std_mean", "Spread of Q", False),
-    ("posterior/action_gap", "Gap between the best two actions", False),
-    ("posterior/draw_differs", "Share of draws that act unlike the mean", False),
-    ("posterior/condition_number", "Condition number of the precision", True),
-    ("posterior/samples_per_action", "Transitions of the rarest action", False),
-    ("posterior/noise_var", "Noise variance", False),
+    ("posterior/std_mean", "Spread of Q", False, None),
+    ("posterior/action_gap", "Gap between the best two actions", False, None),
+    ("posterior/draw_differs", "Share of draws that act unlike the mean", False, None),
+    ("posterior/within_1_std", "Calibration: unseen targets within 1 predictive std", False, 0.68),
+    ("posterior/within_2_std", "Calibration: unseen targets within 2 predictive std", False, 0.95),
+    ("posterior/condition_number", "Condition number of the precision", True, None),
+    ("posterior/samples_per_action", "Transitions of the rarest action", False, None),
+    ("posterior/noise_var", "Noise variance", False, None),
 )
 DIGITS = 4  # of a score
 
@@ -167,15 +169,15 @@ def not_in_files(runs: Runs) -> str:
 
 def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
     """How every posterior fared; None if no agent has one."""
-    having = [r for r in runs.records if any(name in r.metrics for name, _, _ in DIAGNOSTICS)]
+    having = [r for r in runs.records if any(name in r.metrics for name, *_ in DIAGNOSTICS)]
     if not having:
         return None
     parts = []
     for i, env in enumerate(dict.fromkeys(record.env for record in having)):
         groups = list(dict.fromkeys(record.group for record in having if record.env == env))
         drawn = [
-            line_chart(f"posterior-{i}-{j}", title, _metric(runs, env, groups, name, rng), name, log=log)
-            for j, (name, title, log) in enumerate(DIAGNOSTICS)
+            line_chart(f"posterior-{i}-{j}", title, _metric(runs, env, groups, name, rng), name, log=log, ideal=ideal)
+            for j, (name, title, log, ideal) in enumerate(DIAGNOSTICS)
         ]
         parts.append(tag("details", tag("summary", env), charts(drawn), open=i == 0))
     return section(
@@ -183,7 +185,9 @@ def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
         *parts,
         lead="Is the belief of a sensible width? The spread should be of the size of the gap between actions: far "
         "above, the agent acts at random; far below, it is greedy. Values are in the learner's unit of reward. "
-        "Calibration needs played episodes, which these files do not hold: bdqn watch shows it.",
+        "Calibration: before each refit, how many targets of transitions that the posterior has not seen lie within 1 "
+        "and 2 predictive standard deviations of its mean. Dashed: a calibrated Gaussian's. Above, it is wider than "
+        "the targets scatter; below, it is surer than it should be, or values are still on the move.",
     )
 
 

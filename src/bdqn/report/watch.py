@@ -27,7 +27,7 @@ class Recording:
     observations: Array  # (decisions, numbers), between -1 and 1; without columns where there are pictures
     mean: Array  # (decisions, actions), in the environment's rewards
     draw: Array  # (decisions, actions): the Q-function that it acted by
-    std: Array | None  # (decisions, actions): epistemic; None: this agent keeps no posterior
+    std: Array | None  # (decisions, actions): epistemic; None: this agent does not say how sure it is
     predictive_std: Array | None
     best: Array | None  # (decisions, actions): probability of being the best
     action: NDArray[np.int64]
