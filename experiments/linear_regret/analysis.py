@@ -71,7 +71,7 @@ def finish(axes: Axes, title: str, x: str, y: str, *, log: str = "", legend: boo
     if "y" in log:
         axes.set_yscale("log")
     if legend:
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, loc="best", fontsize=7)
     axes.spines[["top", "right"]].set_visible(False)
 
 

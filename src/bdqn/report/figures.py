@@ -65,7 +65,7 @@ def label(axes: Axes, xlabel: str, ylabel: str) -> None:
     if len(axes.get_legend_handles_labels()[0]) > len(COLORS):  # it would hide the lines
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
     else:
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="best")  # said, or it warns where the machine is busy
     axes.spines[["top", "right"]].set_visible(False)
 
 

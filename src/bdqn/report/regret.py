@@ -108,8 +108,8 @@ def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Gen
     linear.xaxis.set_major_formatter(EngFormatter(sep=""))
     styles = {"regret": "-", "certificate": CERTIFICATE, "bound, up to 100 T": BOUND, "T": TRIVIAL}
     lines = [logarithmic.plot([], [], style, color="0.4", label=name)[0] for name, style in styles.items()]
-    logarithmic.legend(handles=lines, frameon=False, fontsize=8)
-    linear.legend(frameon=False, fontsize=8)
+    logarithmic.legend(handles=lines, frameon=False, loc="best", fontsize=8)
+    linear.legend(frameon=False, loc="best", fontsize=8)
     for axes in (linear, logarithmic):
         axes.set_xlabel("episodes, T")
         axes.set_ylabel("regret, cumulated")
