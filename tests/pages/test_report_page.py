@@ -128,6 +128,16 @@ def test_single_runs_are_split_by_what_was_set_and_not_by_seed(tmp_path: Path) -
     assert "learning_rate,0.0005,0.005,0.1" in (tmp_path / "settings.csv").read_text()
 
 
+def test_an_environment_made_from_a_seed_is_no_other_setting(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / str(seed), "ddqn", "bdqn/DeepSea-v0", seed, [1.0] * 120, env_kwargs={"mapping_seed": seed})
+        for seed in (0, 1)
+    ]
+    found = read_runs(runs)
+    assert [(record.group, record.seed) for record in found.records] == [("ddqn", 0), ("ddqn", 1)]
+    assert not any("other settings" in remark for remark in found.remarks)
+
+
 def test_runs_are_not_split_by_what_their_environments_decide(tmp_path: Path) -> None:
     def write(name: str, env: str, seed: int, rate: float, **more: str) -> Path:
         return write_run(tmp_path / name, "ddqn", env, seed, [1.0] * 120, settings={RATE: rate}, **more)

@@ -177,12 +177,17 @@ def _other_settings(trials: Sequence[_Trial]) -> Iterator[str]:
     """A sentence about every run that is not configured as the others of its group: the sweep file was changed."""
     first: dict[tuple[str, str], Mapping[str, Any]] = {}
     for trial in trials:
-        ours = _flat({**trial.run.config, "seed": None, "steps": None})
+        ours = {name: value for name, value in _flat({**trial.run.config, "steps": None}).items() if not is_seed(name)}
         theirs = first.setdefault((trial.group, trial.env), ours)
         differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
         if differing:
             label = label_of(trial.group, trial.env, trial.run.seed)
             yield f"{label} was run with other settings than its group's first: {', '.join(differing)}."
+
+
+def is_seed(name: str) -> bool:
+    """Whether a setting is a run's seed, or one from which its environment is made: another makes no other agent."""
+    return name == "seed" or name.endswith("_seed")
 
 
 def _flat(config: Mapping[str, Any]) -> dict[str, Any]:

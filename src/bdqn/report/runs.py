@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bdqn.agents import AGENTS
-from bdqn.report.compare import Result, comparison_of, read_comparison, read_results
+from bdqn.report.compare import Result, comparison_of, is_seed, read_comparison, read_results
 from bdqn.report.load import Array, read_run, read_table
 from bdqn.sweep.folder import COLUMNS, SweepFolder
 from bdqn.sweep.plan import suffix_of
@@ -174,7 +174,7 @@ def _by(places: Sequence[_Place], key: Callable[[_Place], tuple[str, ...]]) -> d
 def _differing(places: Sequence[_Place]) -> list[str]:
     """The settings that not all of these runs have alike."""
     first, *others = (_settings(place.config) for place in places)
-    names = dict.fromkeys(name for settings in (first, *others) for name in settings)
+    names = dict.fromkeys(name for settings in (first, *others) for name in settings if not is_seed(name))
     return [name for name in names if any(settings.get(name) != first.get(name) for settings in others)]
 
 
