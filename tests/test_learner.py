@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.agents import AGENTS
+from bdqn.playback import record
 from bdqn.settings import SettingError, settings_of
 from probes import MatchingAction, ObservedReward
 
@@ -199,6 +200,13 @@ def test_spaces_that_do_not_start_at_zero() -> None:
     assert learner.predict(7)[0] == 0
     assert learner.predict([5, 6, 7])[0].tolist() == [0, 0, 0]
     assert learner.safe_action(6) == 0
+    assert learner.envs.obs[0] in Shifted.observation_space
+    first = record(learner, seed=1, max_steps=1, greedy=True)
+    seen = int(first.observations[0].argmax()) + 5
+    assert first.actions == ("action -1", "action 0")
+    np.testing.assert_allclose(first.mean[0], learner.q_posterior(seen).mean)
+    assert first.std is not None
+    np.testing.assert_allclose(first.std[0], learner.q_posterior(seen).std)
 
 
 class Continuous(gym.Env[np.ndarray, np.ndarray]):

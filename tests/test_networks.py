@@ -66,8 +66,8 @@ def test_each_number_is_scaled_by_its_own_bounds_or_not_at_all() -> None:
 
 
 def test_categories_become_one_hot() -> None:
-    spec = ObservationSpec((), np.dtype(np.int64), categories=3)
-    x = Encoder(spec)(torch.tensor([2, 0]))
+    spec = ObservationSpec((), np.dtype(np.int64), categories=3, first_category=5)
+    x = Encoder(spec)(torch.tensor([7, 5]))
     torch.testing.assert_close(x, torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
     assert output_width(make_torso(spec, torch.Generator()), spec) == 3
 

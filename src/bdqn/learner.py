@@ -115,7 +115,6 @@ class Learner:
             [self.make_env() for _ in range(num_envs)],
             [integer_seed(seed, f"environment-{i}") for i in range(num_envs)],
         )
-        space = self.envs.observation_space
         spec = observation_spec(self.envs.envs[0])
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
@@ -138,7 +137,6 @@ class Learner:
             saved=saved,
         )
         self.agent.start(self.envs.obs)
-        self._first_observation = int(space.start) if isinstance(space, spaces.Discrete) else 0
         self._first_action = int(self.envs.action_space.start)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
@@ -324,14 +322,14 @@ class Learner:
             single = False
         else:
             raise ValueError(f"Observations have shape {spec.shape} (or a batch of them), not {array.shape}.")
-        return (array - self._first_observation if spec.categories else array).astype(spec.dtype), single
+        return array.astype(spec.dtype), single
 
 
 def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
     """What the networks and the replay memory need to know of an environment's observations."""
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
-        return ObservationSpec((), np.dtype(np.int64), categories=int(space.n))
+        return ObservationSpec((), np.dtype(np.int64), categories=int(space.n), first_category=int(space.start))
     assert isinstance(space, spaces.Box)
     dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
     return ObservationSpec(

@@ -31,6 +31,7 @@ class ObservationSpec:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     categories: int = 0
+    first_category: int = 0
     low: NDArray[np.float32] | None = None  # declared bounds, infinite where there are none
     high: NDArray[np.float32] | None = None
     stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
@@ -82,7 +83,7 @@ class Encoder(nn.Module):
 
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
-        self.categories = spec.categories
+        self.categories, self.first_category = spec.categories, spec.first_category
         self.is_image = spec.is_image
         self.channels_last = spec.is_image and spec.channels_last
         self.add_channel = spec.is_image and len(spec.shape) == 2
@@ -98,7 +99,7 @@ class Encoder(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         if self.categories:
-            return nn.functional.one_hot(obs.long(), self.categories).float()
+            return nn.functional.one_hot(obs.long() - self.first_category, self.categories).float()
         x = self._pixels(obs) if self.is_image else obs
         if self.shifts:
             x = x - self.offset
@@ -199,7 +200,7 @@ def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
 def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
     """How many numbers a torso gives per observation."""
     with torch.no_grad():
-        out = torso(torch.from_numpy(np.zeros((1, *spec.shape), spec.dtype)))
+        out = torso(torch.from_numpy(np.full((1, *spec.shape), spec.first_category, spec.dtype)))
     if out.ndim != 2:
         raise ValueError(f"The network must give features of shape (batch, d); it gave {tuple(out.shape)}.")
     return int(out.shape[1])

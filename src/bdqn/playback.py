@@ -146,10 +146,10 @@ def _facts(
 
 def _action_names(learner: Learner) -> tuple[str, ...]:
     """As the environment calls them, where it does."""
-    env = learner.envs.envs[0].unwrapped
-    count = int(learner.envs.action_space.n)
-    meanings = getattr(env, "get_action_meanings", None)
-    return tuple(map(str, meanings())) if callable(meanings) else tuple(f"action {i}" for i in range(count))
+    space = learner.envs.action_space
+    meanings = getattr(learner.envs.envs[0].unwrapped, "get_action_meanings", None)
+    names = meanings() if callable(meanings) else [f"action {space.start + i}" for i in range(space.n)]
+    return tuple(map(str, names))
 
 
 # --- what is shown ------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class _Painter:
             return grid_picture(obs)
         if isinstance(self.space, spaces.Discrete):
             states: Array = np.eye(int(self.space.n))
-            return np.asarray(states[int(obs)])
+            return np.asarray(states[int(obs) - int(self.space.start)])
         return obs.ravel().astype(np.float64)
 
 

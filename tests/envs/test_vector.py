@@ -134,14 +134,14 @@ def test_only_double_precision_observations_are_converted(given: type, kept: typ
     assert envs.obs.dtype == envs.step([0]).next_obs.dtype == kept
 
 
-def test_discrete_observations_and_actions_count_from_zero() -> None:
+def test_observations_are_as_given_and_actions_count_from_zero() -> None:
     envs = Environments([Shifted(), Shifted()], [0, 0])
     assert envs.obs.dtype == np.int64
-    assert envs.obs.tolist() == [2, 2]
+    assert envs.obs.tolist() == [12, 12]
     step = envs.step(np.array([0, 2]))
     assert step.reward.tolist() == [-1, 1]
-    assert step.next_obs.tolist() == [1, 3]
-    assert step.obs.tolist() == [1, 2]
+    assert step.next_obs.tolist() == [11, 13]
+    assert step.obs.tolist() == [11, 12]
 
 
 def test_the_same_trajectory_as_the_bare_environment() -> None:

@@ -35,15 +35,14 @@ class Environments:
         self.envs = tuple(envs)
         self.observation_space = cast(spaces.Box | spaces.Discrete, first.observation_space)
         self.action_space = cast(spaces.Discrete, first.action_space)
-        # Agents count observations and actions from zero, whatever the environment does.
-        self._obs_start = int(getattr(self.observation_space, "start", 0))
+        # Agents count actions from zero, whatever the environment does.
         self._action_start = int(self.action_space.start)
         # Networks compute in float32: converting here halves the replay memory.
         shape = cast(tuple[int, ...], self.observation_space.shape)
         dtype = self.observation_space.dtype
         self._obs = np.empty((len(envs), *shape), np.float32 if dtype == np.float64 else dtype)
         for i, (env, seed) in enumerate(zip(envs, seeds, strict=True)):
-            self._write(self._obs, i, env.reset(seed=int(seed))[0])
+            self._obs[i] = env.reset(seed=int(seed))[0]
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
 
@@ -68,7 +67,7 @@ class Environments:
         for i, env in enumerate(self.envs):
             action = int(actions[i]) + self._action_start
             observation, score, terminated, cut_short, info = env.step(action)
-            self._write(next_obs, i, observation)
+            next_obs[i] = observation
             reward[i] = score
             terminal[i] = terminated or info.get(TERMINAL_FOR_LEARNER, False)
             truncated[i] = cut_short
@@ -84,7 +83,7 @@ class Environments:
             ended[i] = True
             episodes.append(Episode(i, self._returns[i], self._lengths[i], cut_short))
             self._returns[i], self._lengths[i] = 0.0, 0
-            self._write(self._obs, i, self.envs[i].reset()[0])
+            self._obs[i] = self.envs[i].reset()[0]
         return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes))
 
     def close(self) -> None:
@@ -118,16 +117,13 @@ class Environments:
             reason = own.get("cannot") or _restore(env, own["state"])
             if reason:
                 restarted[i] = reason
-                self._write(self._obs, i, env.reset(seed=int(seed))[0])
+                self._obs[i] = env.reset(seed=int(seed))[0]
                 self._returns[i], self._lengths[i] = 0.0, 0
         return restarted
 
     def unrestorable(self) -> str | None:
         """Say why an interrupted episode could not be taken up again; None if it could."""
         return _own_state(self.envs[0]).get("cannot")
-
-    def _write(self, out: NDArray[Any], i: int, observation: Any) -> None:
-        out[i] = observation - self._obs_start if self._obs_start else observation
 
 
 def _own_state(env: gym.Env[Any, Any]) -> dict[str, Any]:
