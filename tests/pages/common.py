@@ -43,8 +43,8 @@ def write_run(
     return folder
 
 
-def write_evaluation(folder: Path, epsilon: float, mean: float) -> None:
-    (folder / "evaluate.json").write_text(json.dumps({"epsilon": epsilon, "mean_reward": mean}))
+def write_evaluation(folder: Path, epsilon: float, mean: float, step: int) -> None:
+    (folder / "evaluate.json").write_text(json.dumps({"epsilon": epsilon, "mean_reward": mean, "step": step}))
 
 
 def recording(decisions: int = 6, *, posterior: bool = True, pictures: bool = True) -> Recording:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bdqn.cli import main
@@ -15,6 +16,7 @@ from bdqn.report.summary import settings_grid
 from pages.browser import Browser
 from pages.common import EVIL, write_evaluation, write_run
 
+RATE = "learning_rate"
 SPREAD = {"posterior/std_mean": [0.5] * 120, "posterior/condition_number": [10.0, 1e4] * 60}
 
 
@@ -37,7 +39,7 @@ def sweep(tmp_path: Path) -> Path:
                     metrics=SPREAD if agent == "bdqn" else {},
                 )
                 if agent == "ddqn":
-                    write_evaluation(run, 0.001, 16.0)
+                    write_evaluation(run, 0.001, 16.0, 1200)
     rows.append("f" * 16 + ",bdqn,bdqn,ALE/Pong-v5,2")
     (folder / "trials.csv").write_text("\n".join(rows) + "\n")
     return folder
@@ -94,6 +96,35 @@ def test_single_runs_are_a_report_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "no run with a finished episode yet" in capsys.readouterr().err
 
 
+def test_an_evaluation_of_another_time_is_left_out_and_said(tmp_path: Path) -> None:
+    """Resumed after its evaluation; and compared with a run that is not as long."""
+    runs = [write_run(tmp_path / str(seed), "ddqn", "CartPole-v1", seed, [1.0] * 120) for seed in (0, 1, 2)]
+    for run, step in zip(runs, (800, 1200, 1200), strict=True):
+        write_evaluation(run, 0.001, 16.0, step)
+    found = read_runs(runs)
+    assert [r.evaluated_at(0.001) for r in found.records[1:]] == [16.0, 16.0]
+    assert np.isnan(found.records[0].evaluated_at(0.001))
+    (remark,) = (remark for remark in found.remarks if "evaluation" in remark)
+    assert "seed 0: its evaluation at epsilon 0.001 is of decision 800, where scores stand for 1,200" in remark
+    assert f"bdqn evaluate {runs[0]} --epsilon 0.001 --keep makes a new one" in remark
+    shorter = write_run(tmp_path / "shorter", "bdqn", "CartPole-v1", 0, [1.0] * 80)
+    remarks = [remark for remark in read_runs([*runs, shorter]).remarks if "evaluation" in remark]
+    assert [remark.split(":")[0][-1] for remark in remarks] == ["1", "2"]
+    assert all("of decision 1,200, where scores stand for 800, and is left out." in remark for remark in remarks)
+    assert "makes a new one" not in "".join(remarks), "a new one would not be of decision 800 either"
+
+
+def test_a_group_of_another_sweep_with_other_settings_is_another_group(tmp_path: Path) -> None:
+    def sweep(name: str, seed: int, rate: float) -> Path:
+        write_run(tmp_path / name / "trials" / "a", "ddqn", "CartPole-v1", seed, [1.0] * 120, settings={RATE: rate})
+        (tmp_path / name / "trials.csv").write_text(f"trial,group,agent,env,seed\na,ddqn,ddqn,CartPole-v1,{seed}\n")
+        return tmp_path / name
+
+    found = read_runs([sweep("first", 0, 0.1), sweep("second", 1, 0.2), sweep("third", 2, 0.1)])
+    assert [(r.group, r.seed) for r in found.records] == [("ddqn", 0), ("ddqn (2)", 1), ("ddqn", 2)]
+    assert not any("other settings" in remark for remark in found.remarks)
+
+
 def test_calibration_is_drawn_beside_a_calibrated_gaussians(tmp_path: Path) -> None:
     metrics = {**SPREAD, "posterior/within_1_std": [0.9, 0.95] * 60, "posterior/within_2_std": [float("nan")] * 120}
     run = write_run(tmp_path / "run", "bdqn", "CartPole-v1", 0, [20.0] * 120, metrics=metrics)
@@ -105,9 +136,6 @@ def test_calibration_is_drawn_beside_a_calibrated_gaussians(tmp_path: Path) -> N
     drawn = float(one.split(' d="M', 1)[1].split("L")[0].split(",")[1])
     assert drawn < ideal < HEIGHT - BOTTOM, "0.9 stands above 0.68, which is within the picture"
     assert "No run has this yet" in two
-
-
-RATE = "learning_rate"
 
 
 def test_single_runs_are_split_by_what_was_set_and_not_by_seed(tmp_path: Path) -> None:

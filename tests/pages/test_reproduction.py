@@ -88,7 +88,7 @@ def test_seeds_that_never_beat_a_score_are_counted(shelf: Shelf) -> None:
 
 def test_scores_without_a_ratio_are_not_missing(shelf: Shelf) -> None:
     for agent, score in (("bdqn", -15.0), ("ddqn", -20.0)):
-        write_evaluation(shelf.add(agent, "Pong", 0, [score] * 120), 0.001, 0.0)
+        write_evaluation(shelf.add(agent, "Pong", 0, [score] * 120), 0.001, 0.0, 1200)
     shelf.add("bdqn", "Enduro", 0, [5.0] * 120)
     pong, enduro = shelf.table(3)["Pong"], shelf.table(3)["Enduro"]
     columns = ("BDQN/DDQN ours", "BDQN/DDQN+ ours", "BDQN/Human ours")

@@ -31,6 +31,7 @@ class Evaluated:
 
     epsilon: float
     mean: float
+    step: int  # the decision after which the agent played
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,11 @@ class Record(Result):
     def kept(self) -> bool:
         """Whether scores and a learning curve are all that is known of it, as `bdqn compare` has kept them."""
         return not self.config
+
+    @property
+    def end(self) -> int:
+        """The decisions that its scores stand for: all runs that it is compared with have taken them."""
+        return round(float(self.step[-1]))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -95,7 +101,7 @@ class _Place:
     env: str
     seed: str
     config: Mapping[str, Any]  # empty if there is none yet
-    single: bool = False  # it belongs to no sweep, so nobody has named its group
+    sweep: Path | None = None  # which has named its group
 
     @property
     def kin(self) -> tuple[str, str]:
@@ -126,15 +132,16 @@ def _read_places(places: Sequence[_Place]) -> Runs:
             writer.writerows((p.path.resolve(), p.group, p.agent, p.env, p.seed) for p in places)
         comparison = read_comparison(Path(folder))
     found = {(p.group, p.env, int(p.seed)): p for p in places}
-    records = (_record(result, found[result.group, result.env, result.seed]) for result in comparison.results)
-    return Runs(tuple(records), comparison.remarks)
+    records = [_record(result, found[result.group, result.env, result.seed]) for result in comparison.results]
+    remarks = [remark for record in records for remark in _of_another_time(record)]
+    return Runs(tuple(map(_of_its_time, records)), (*comparison.remarks, *remarks))
 
 
 def _places(path: Path) -> Iterator[_Place]:
     if (path / "trials.csv").exists():
         for row in SweepFolder(path).rows():
             folder = path / "trials" / row["trial"]
-            yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder))
+            yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder), path)
         return
     config = _config(path)
     if not config:
@@ -143,7 +150,7 @@ def _places(path: Path) -> Iterator[_Place]:
             f"{path} {problem}: give what bdqn train or bdqn sweep printed, or where bdqn compare put its tables."
         )
     agent, env, seed = (str(config[name]) for name in ("agent", "env", "seed"))
-    yield _Place(path, agent, agent, env, seed, config, single=True)
+    yield _Place(path, agent, agent, env, seed, config)
 
 
 def _split(places: Sequence[_Place]) -> Iterator[_Place]:
@@ -160,7 +167,7 @@ def _split(places: Sequence[_Place]) -> Iterator[_Place]:
         differing[kin] = dict.fromkeys([*presets, *(name for runs in more for name in _differing(runs))])
     for place in places:
         settings = _settings(place.config)
-        chosen = {name: settings.get(name) for name in differing[place.kin]} if place.single else {}
+        chosen = {name: settings.get(name) for name in differing[place.kin]} if place.sweep is None else {}
         yield replace(place, group=place.group + suffix_of(chosen))
 
 
@@ -185,18 +192,23 @@ def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(places: Iterable[_Place]) -> Iterator[_Place]:
-    """Runs of one group, environment and seed that were given twice get names of their own."""
-    taken: set[tuple[str, ...]] = set()
+    """Runs get names of their own if their group has that seed already, or other settings: those of another sweep."""
+    members: dict[tuple[str, str], list[_Place]] = {}
+
+    def is_free(group: str, place: _Place) -> bool:
+        mine = members.get((group, place.env), [])
+        theirs = [member for member in mine if member.sweep != place.sweep and member.config and place.config]
+        return place.seed not in {member.seed for member in mine} and not (theirs and _differing([place, theirs[0]]))
+
     for place in places:
-        group = _free(place.group, (place.env, place.seed), taken)
-        taken.add((group, place.env, place.seed))
+        group = next(name for name in _numbered(place.group) if is_free(name, place))
+        members.setdefault((group, place.env), []).append(place)
         yield replace(place, group=group)
 
 
-def _free(group: str, where: tuple[str, ...], taken: set[tuple[str, ...]]) -> str:
-    """The group's name, with a number if it is taken there."""
-    numbered = (f"{group} ({number})" for number in count(2))
-    return next(name for name in chain([group], numbered) if (name, *where) not in taken)
+def _numbered(group: str) -> Iterator[str]:
+    """A group's name, and those that it gets where that is taken."""
+    return chain([group], (f"{group} ({number})" for number in count(2)))
 
 
 def _record(result: Result, place: _Place) -> Record:
@@ -215,6 +227,21 @@ def _record(result: Result, place: _Place) -> Record:
     )
 
 
+def _of_its_time(record: Record) -> Record:
+    """Without evaluations of another decision than the one that its scores stand for."""
+    return replace(record, evaluated=tuple(e for e in record.evaluated if e.step == record.end))
+
+
+def _of_another_time(record: Record) -> Iterator[str]:
+    for found in record.evaluated:
+        if found.step != record.end:
+            again = f" bdqn evaluate {record.path} --epsilon {found.epsilon:g} --keep makes a new one."
+            yield (
+                f"{record.label}: its evaluation at epsilon {found.epsilon:g} is of decision {found.step:,}, where "
+                f"scores stand for {record.end:,}, and is left out.{again if found.step < record.decisions else ''}"
+            )
+
+
 def _config(folder: Path) -> Mapping[str, Any]:
     """A run's configuration; empty if there is none."""
     file = folder / "config.toml"
@@ -225,7 +252,7 @@ def _evaluated(folder: Path) -> Iterator[Evaluated]:
     for path in sorted(folder.glob("evaluat*.json")):
         found = _json(path)
         with suppress(KeyError, TypeError, ValueError):
-            yield Evaluated(float(found["epsilon"]), float(found["mean_reward"]))
+            yield Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
 
 
 def _json(path: Path) -> Mapping[str, Any]:
@@ -258,7 +285,7 @@ def _read_kept(folder: Path, others: Runs) -> Runs:
     nothing = np.zeros(0)
     records = tuple(
         Record(
-            **{**vars(result), "group": _free(result.group, (result.env,), taken)},
+            **{**vars(result), "group": next(n for n in _numbered(result.group) if (n, result.env) not in taken)},
             agent=_agent_of(result.group),
             config={},
             meta={},
