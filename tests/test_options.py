@@ -175,10 +175,35 @@ def test_gradients_train_the_last_layer_and_the_loss_is_its(last_layer: str) -> 
     assert loss == ddqn_loss
     assert all(torch.equal(gradients[name], ddqn_gradients[name]) for name in ddqn_gradients)
     torch.testing.assert_close(agent.online.head.last.weight.grad, ddqn.online.head.last.weight.grad)
-    before = agent.online.head.weights.clone()
+    head = agent.online.head
+    before, phi = head.weights.clone(), torch.rand(2, head.num_regressors)
     agent.optimizer.step()
-    assert torch.equal(agent.online.head.weights, before)  # the posterior's mean waits for the next refit
-    assert not torch.equal(agent.online.head.last.weight, before[:, :-1])
+    trained = head.last(phi)
+    assert not torch.equal(head.last.weight, before[:, :-1])
+    assert torch.equal(head.weights, before)  # the regression waits for the next refit
+    draw = before + 0.5
+    q, of_draw = head.forward(phi, head.mean_index), head.forward(phi, draw)
+    shift = 0.5 * (phi.sum(1, keepdim=True) + 1)
+    if last_layer == "gradient":  # the mean is the layer as it is now, and draws are as far from it as they were
+        torch.testing.assert_close(q, trained)
+        torch.testing.assert_close(of_draw, trained + shift)
+        np.testing.assert_allclose(head.belief.mean @ head.regressors(phi).T, trained.detach().T, rtol=1e-5)
+    else:
+        assert not torch.allclose(q, trained)
+        torch.testing.assert_close(of_draw, q + shift)
+
+
+def test_without_draws_a_posterior_around_the_trained_layer_is_double_dqn_throughout() -> None:
+    """Refits, target updates and all: only what the draws add would be another agent."""
+    quick = {"learning_starts": 100, "buffer_size": 500, "features": 16, "target_update_interval": 70}
+    ddqn = bdqn.make("ddqn", "CartPole-v1", **quick).learn(700)
+    refits = {"posterior_update_interval": 90, "acting": "epsilon-greedy", "last_layer": "gradient"}
+    learner = bdqn.make("bdqn", "CartPole-v1", **quick, **refits).learn(700)
+    assert learner.agent.online.head.fitted
+    obs = learner.envs.obs
+    assert np.array_equal(obs, ddqn.envs.obs)
+    assert np.array_equal(learner.q_values(obs), ddqn.q_values(obs))
+    np.testing.assert_allclose(learner.q_posterior(obs).mean, ddqn.q_values(obs), rtol=1e-4)
 
 
 # --- what the regression is fitted to ----------------------------------------------------------------------------

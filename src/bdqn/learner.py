@@ -18,7 +18,7 @@ from bdqn.agent import QAgent
 from bdqn.choices import QView
 from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
-from bdqn.heads import RegressionHead
+from bdqn.heads import BayesianHead
 from bdqn.memory import free_memory
 from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
@@ -300,7 +300,7 @@ class Learner:
         """What is believed at these observations, and whether it was a single one."""
         batch, single = self._batch(observation)
         head = self.agent.online.head
-        if head.posterior is None or not isinstance(head, RegressionHead):
+        if not isinstance(head, BayesianHead):
             raise TypeError(
                 f"{self.configuration.agent} keeps no posterior over Q; q_values() has its Q-values, "
                 "and a Bayesian agent such as bdqn has a posterior."
@@ -310,7 +310,7 @@ class Learner:
         beside = 0.0 if offsets is None else offsets.cpu().numpy().T.astype(np.float64)
         draws = QView(self.agent.online, phi, None).draws
         kept = None if draws is None else draws.astype(np.float64)
-        return _Belief(head.posterior, head.regressors(phi), beside, kept), single
+        return _Belief(head.belief, head.regressors(phi), beside, kept), single
 
     def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
         """Observations as the agent sees them, as a batch, and whether it was a single one."""

@@ -46,7 +46,8 @@ class BayesianHead(RegressionHead):
     """Dense layers, then W phi; an index is a weight matrix W.
 
     No gradient reaches W: it is refitted by Bayesian linear regression on replayed transitions. A last layer that
-    gradients do train, where there is one, serves as the prior's mean or the posterior's.
+    gradients do train, where there is one, serves as the prior's mean or the posterior's. As the posterior's it is so
+    at every moment: an index then counts by how far it was from the mean when that was fitted.
     """
 
     weights: Tensor
@@ -81,6 +82,23 @@ class BayesianHead(RegressionHead):
     def mean_index(self) -> Tensor:
         return self.weights
 
+    @property
+    def belief(self) -> Posterior:
+        """The posterior as it acts now."""
+        assert self.posterior is not None
+        if not self._follows_gradients:
+            return self.posterior
+        now = self._beside_the_trained_layer(self.weights).detach().cpu().numpy()
+        return replace(self.posterior, mean=now.astype(np.float64))
+
+    @property
+    def _follows_gradients(self) -> bool:
+        return self.options.last_layer == "gradient"
+
+    def _beside_the_trained_layer(self, index: Tensor) -> Tensor:
+        assert self.last is not None
+        return layer_weights(self.last) + (index - self.weights)
+
     def features(self, x: Tensor) -> Tensor:
         """The dense layers' output, and behind it the prior's features or Q-values, where there are any."""
         if not self.shape.prior_width:
@@ -91,6 +109,8 @@ class BayesianHead(RegressionHead):
     def forward(self, phi: Tensor, index: Index) -> Tensor:
         """Q = W phi: W (actions, d) for all rows, or one W per row (batch, actions, d)."""
         assert index is not None
+        if self._follows_gradients:
+            index = self._beside_the_trained_layer(index)
         x, offsets = phi[:, : self.num_regressors], self.offsets(phi)
         weight, bias = index, None
         if self.options.bias_feature:
@@ -125,10 +145,11 @@ class BayesianHead(RegressionHead):
 
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """Alg. 3: the draw is regressed and selects, the posterior mean evaluates; options replace either."""
-        if self.last is not None:
+        if self.options.last_layer == "gradient-prior":
+            assert self.last is not None
             predict: Index = layer_weights(self.last)
         else:
-            predict = draw if self.options.loss_head == "draw" else self.weights
+            predict = draw if self.options.loss_head == "draw" and self.last is None else self.weights
         return TrainingIndices(predict, draw, self._evaluating(self.options.evaluate_head, draw, rng))
 
     def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
