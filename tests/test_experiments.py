@@ -280,8 +280,39 @@ def test_a_learning_rate_that_breaks_an_agent_is_named(tmp_path: Path) -> None:
         assert f"- {GAMES[1]}, Double DQN at 3x: {ratio} 1.100 (1.100 to 1.100), above 1.\n" in part
         assert f"- all, Bayesian DQN at 10x: {ratio} 0.900 (0.900 to 0.900), below 1.\n" in part
         assert "Bayesian DQN is broken" not in part
+        assert f"- {GAMES[0]}, Double DQN at 30x: evaluation over that at 1x is 0.100 (" in part
     for figure in ("adam.png", "rmsprop.png"):
         assert (tmp_path / "out" / figure).stat().st_size > 10_000
+
+
+def test_a_score_of_nothing_is_broken_though_it_has_no_ratio(tmp_path: Path) -> None:
+    folder = copy_of("learning_rate", tmp_path)
+    dead = {(0, 7.5e-3), (1, 7.5e-3)}  # two of five seeds, at thirty times the preset's rate
+    fill(folder / "results", folder, lambda t: 0.0 if (t.seed, t.settings["learning_rate"]) in dead else 1.0)
+    adam, _ = analyse(folder, tmp_path / "out").split("## With the paper's RMSProp")
+    sentence = f"- {GAMES[0]}, Bayesian DQN at 30x: area over that at 1x is not known: a seed scored nothing."
+    assert f"{sentence}\n" in adam, "three seeds of five are as they were"
+    fill(folder / "results", folder, lambda t: 0.0 if t.settings["learning_rate"] == 7.5e-3 else 1.0)
+    adam, _ = analyse(folder, tmp_path / "out").split("## With the paper's RMSProp")
+    assert f"{sentence} It has lost more than half: Bayesian DQN is broken there.\n" in adam
+
+
+def test_two_seeds_tell_nothing(tmp_path: Path) -> None:
+    """However far apart: the interval of two excludes the truth every other time."""
+    folder, quick = copy_of("learning_rate", tmp_path), tmp_path / "quick"
+    fill(quick, folder, lambda t: 0.01 if t.settings["learning_rate"] == 7.5e-3 else 1.0, "quick")
+    page = analyse(folder, tmp_path / "out", "--scale", "quick", "--results", quick)
+    assert "Double DQN at 30x: area over that at 1x is 0.010 (0.010 to 0.010), 2 seeds, too few to tell.\n" in page
+    assert "broken" not in page.split("\n", 1)[1]
+
+
+def test_scores_over_more_decisions_than_a_scale_has_are_named(tmp_path: Path) -> None:
+    folder, quick = copy_of("minatar", tmp_path), tmp_path / "quick"
+    fill(quick, folder, lambda t: 1.0 + t.seed, "quick")
+    assert "where this scale has" not in analyse(folder, tmp_path / "a", "--scale", "quick", "--results", quick)
+    fill(quick, folder, lambda t: 1.0 + t.seed)
+    page = analyse(folder, tmp_path / "b", "--scale", "quick", "--results", quick)
+    assert f"- {GAMES[0]}: scores are over 200,000 decisions, where this scale has 100,000." in page
 
 
 def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> None:
@@ -296,7 +327,9 @@ def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> N
     ratio = "area over that with a draw per episode is"
     assert f"- {GAMES[0]}, steps sample_interval=1: {ratio} 0.500 (0.500 to 0.500), below 1." in page
     assert f"- {GAMES[0]}, acting acting_sample_interval=10: {ratio} 1.000 (1.000 to 1.000), not told from 1." in page
-    assert f"- bdqn/DeepSea10-v0, steps sample_interval=30: {ratio} 2.000 (2.000 to 2.000), above 1." in page
+    difference = "area minus that with a draw per episode is"
+    assert f"- bdqn/DeepSea10-v0, steps sample_interval=30: {difference} 3.000 (" in page
+    assert f"- bdqn/DeepSea10-v0, steps sample_interval=100: {difference} 3.000 (1.800 to 4.200), above 0." in page
     for figure in ("minatar.png", "deep_sea.png"):
         assert (tmp_path / "out" / figure).stat().st_size > 10_000
 

@@ -70,6 +70,8 @@ def test_disagreements_are_those_worked_out_by_hand() -> None:
     assert found["Table 2, DemonAttack, bold"].recomputed == "Bootstrap"
     assert found["Table 2, BankHeist, bold"].recomputed == "CTS"
     assert "Table 2, Enduro, SC and SC+" in found  # 0.31k beaten after 0.82M, 0.32k after 0.8M
+    jump = found["Experiments: BDQN jumps on Atlantis around"]
+    assert (jump.printed, jump.recomputed) == ("20M", "15M")  # the text, and the caption of the repeated runs
     assert "no, on 3 of 4 games" in found["Experiments: dropout falls short of a random policy"].recomputed
 
 
@@ -79,6 +81,8 @@ def test_headline_claims_are_worked_out_again() -> None:
     assert (maximum.recomputed, maximum.agrees) == ("14500%", False)  # ChopperCommand: 72.5k / 0.5k
     assert (area.recomputed, area.agrees) == ("282% ± 165%", False)
     assert "standard error of that mean is 43%" in area.remark
+    assert "as an improvement it is 192%" in median.remark
+    assert "as an improvement it is 182%" in area.remark
     assert (interactions.recomputed, interactions.agrees) == ("6 of 15 games within 5M, 8 within 6M", True)
     assert "half of the games need at most 5.7M" in interactions.remark  # Asterix, the eighth of fifteen
     assert "on Amidar, Centipede, Enduro it is above DDQN+" in interactions.remark

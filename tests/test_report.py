@@ -20,7 +20,7 @@ from bdqn.report.figures import (
     save,
     settings_figure,
 )
-from bdqn.report.load import Run, read_run, read_table
+from bdqn.report.load import DamagedFile, Run, read_run, read_table
 
 
 def run_of(steps: list[int], returns: list[float]) -> Run:
@@ -51,6 +51,24 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("")
     with pytest.raises(ValueError, match="is empty"):
         read_table(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("step,loss\n1,2\n2\n", "line 3 has 1 cells, where the heading has 2"),
+        ("step,loss\n1,x\n", "could not convert string to float: 'x'"),
+        ("loss\n1\n", "it has no step"),
+        ("step,loss\n\xff\n", "invalid start byte"),
+    ],
+)
+def test_a_damaged_table_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(DamagedFile) as caught:
+        read_table(path, ("step",))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert problem in str(caught.value)
 
 
 def test_a_learning_curve_averages_the_episodes_that_had_ended() -> None:

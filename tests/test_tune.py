@@ -210,10 +210,10 @@ def test_words_stand_for_settings_of_their_own() -> None:
 
 
 def test_the_best_has_the_highest_mean_and_of_equals_is_the_first() -> None:
-    tried = [Tried({"prior_var": v}, returns, 1, 0.0) for v, returns in ((1, (1, 3)), (2, (2, 4)), (3, (3, 3)))]
+    tried = [Tried({"prior_var": v}, returns, 1, 0.0, 0) for v, returns in ((1, (1, 3)), (2, (2, 4)), (3, (3, 3)))]
     assert Stage(("prior_var",), tuple(tried)).best.values == {"prior_var": 2}
     assert tried[0].standard_error == 1.0
-    assert np.isnan(Tried({}, (1.0,), 1, 0.0).standard_error)
+    assert np.isnan(Tried({}, (1.0,), 1, 0.0, 0).standard_error)
 
 
 def test_the_second_stage_begins_with_the_best_of_the_first(donor: Donor) -> None:

@@ -5,15 +5,16 @@ Reads the CSV files of results/ only: python experiments/dropout/analysis.py
 
 from __future__ import annotations
 
-from bdqn.report.experiment import Page, part_of, ratios, verdict
+from bdqn.report.compare import SCORES
+from bdqn.report.experiment import Page, of_statistic, part_of, verdict
 from bdqn.report.tables import Row, pair_rows
 
 
 def sentences(rows: list[Row], groups: list[str]) -> list[str]:
     return [
         f"{row.env}, {row.group} against {row.baseline}: {score} ratio {verdict(row)}."
-        for score in ("area", "final")
-        for row in ratios(rows, score)
+        for score in SCORES
+        for row in of_statistic(rows, "ratio", score)
         if row.group in groups
     ]
 

@@ -5,7 +5,11 @@ Reads the CSV files of results/ only: python experiments/learning_rate/analysis.
 
 from __future__ import annotations
 
-from bdqn.report.experiment import Page, Study, part_of, ratios, verdict
+import numpy as np
+
+from bdqn.report import stats
+from bdqn.report.compare import SCORES, Comparison
+from bdqn.report.experiment import Page, Study, of_statistic, part_of, side, verdict
 from bdqn.report.tables import Row
 
 NAMES = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN"}
@@ -20,9 +24,31 @@ def rates_of(study: Study, agent: str) -> dict[str, str]:
     return {f"{rate / first:g}x": group for group, rate in rates.items()}
 
 
-def sentence(agent: str, times: str, row: Row) -> str:
-    end = f" It has lost more than half: {NAMES[agent]} is broken there." if row.high < BROKEN else ""
-    return f"{row.env}, {NAMES[agent]} at {times}: {row.score} over that at 1x is {verdict(row)}.{end}"
+def has_broken(found: Comparison, row: Row, rng: np.random.Generator) -> bool:
+    """Whether what is left beyond that share lies below nothing; unlike a ratio it stands a score of 0."""
+    ours, theirs = ({row.env: found.scores(group, row.score)[row.env]} for group in (row.group, row.baseline))
+
+    def beyond(x: stats.Scores, y: stats.Scores) -> stats.Value:
+        return stats.mean(x) - BROKEN * stats.mean(y)
+
+    estimate, (low, high), _ = stats.bootstrap_pair(beyond, ours, theirs, rng)
+    figures = (float(estimate), float(low), float(high))
+    return side(Row(row.env, row.group, row.baseline, row.score, "beyond", row.seeds, *figures)) < 0
+
+
+def sentences(found: Comparison, rows: list[Row], agent: str, times: dict[str, str]) -> list[str]:
+    """Every rate beside the preset's, in every score, per game and over both."""
+    said = []
+    for score in SCORES:
+        # Differences are there where ratios are not, but not over both games.
+        known = {(row.group, row.env): row for row in of_statistic(rows, "difference", score)}
+        ratio_of = {(row.group, row.env): row for row in of_statistic(rows, "ratio", score)}
+        for (group, env), row in sorted({**ratio_of, **known}.items(), key=lambda item: list(times).index(item[0][0])):
+            ratio = verdict(ratio_of[group, env]) if (group, env) in ratio_of else "not known: a seed scored nothing"
+            broken = row.env in found.envs and has_broken(found, row, page.rng)
+            end = f" It has lost more than half: {NAMES[agent]} is broken there." if broken else ""
+            said.append(f"{env}, {NAMES[agent]} at {times[group]}: {score} over that at 1x is {ratio}.{end}")
+    return said
 
 
 page = Page(__file__)
@@ -38,11 +64,9 @@ for optimizer, file in FILES.items():
         mine = part_of(study.found, list(groups.values()))
         if mine.results:
             page.say(f"### {name}")
-            found = page.compare(mine, groups["1x"])
-            rows += found
-            times = {group: times for times, group in groups.items()}
-            for score in ("area", "final"):
-                page.points([sentence(agent, times[row.group], row) for row in ratios(found, score)])
+            compared = page.compare(mine, groups["1x"])
+            rows += compared
+            page.points(sentences(mine, compared, agent, {group: times for times, group in groups.items()}))
     figure = "adam.png" if file == "sweep.toml" else "rmsprop.png"
     page.settings(figure, rows, lines, "learning rate, in the preset's")
 page.write()

@@ -5,9 +5,11 @@ Reads the CSV files of results/ only: python experiments/sample_interval/analysi
 
 from __future__ import annotations
 
-from bdqn.report.experiment import Page, Study, ratios, verdict
+from bdqn.report.experiment import Page, Study, of_statistic, verdict
 
-FILES = {"MinAtar": ("sweep.toml", "minatar.png"), "DeepSea": ("deep_sea.toml", "deep_sea.png")}
+# DeepSea returns nothing, or less, until its treasure is found: there is no ratio of that.
+FILES = {"MinAtar": ("sweep.toml", "minatar.png", "ratio"), "DeepSea": ("deep_sea.toml", "deep_sea.png", "difference")}
+WORDS = {"ratio": "over", "difference": "minus"}
 KINDS = {"steps": ("T^S", "sample_interval"), "acting": ("T~^S", "acting_sample_interval")}
 
 
@@ -23,12 +25,15 @@ def lines_of(study: Study) -> dict[str, dict[str, str]]:
 
 page = Page(__file__)
 page.say("# How long should a draw act?")
-for title, (file, figure) in FILES.items():
+for title, (file, figure, statistic) in FILES.items():
     page.say(f"## {title}")
     study = page.read(file)
     rows = page.compare(study.found, "episode")
     page.points(
-        [f"{row.env}, {row.group}: area over that with a draw per episode is {verdict(row)}." for row in ratios(rows)]
+        [
+            f"{row.env}, {row.group}: area {WORDS[statistic]} that with a draw per episode is {verdict(row)}."
+            for row in of_statistic(rows, statistic)
+        ]
     )
     page.settings(figure, rows, lines_of(study), "decisions that a draw acts")
 page.write()

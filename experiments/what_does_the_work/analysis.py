@@ -9,7 +9,7 @@ import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.compare import SCORES, Comparison
-from bdqn.report.experiment import Page, part_of
+from bdqn.report.experiment import Page, part_of, side
 from bdqn.report.tables import Row
 
 FLOORS = ("0.1", "0.05", "0.01")
@@ -61,7 +61,7 @@ def effect_rows(found: Comparison, floor: str, rng: np.random.Generator) -> list
 
 
 def told(row: Row) -> str:
-    sign = "adds to" if row.low > 0 else "takes from" if row.high < 0 else "cannot be told to change"
+    sign = ("cannot be told to change", "adds to", "takes from")[side(row)]
     return f"{row.group} {sign} the {row.score}: {row.estimate:+.2f} ({row.low:+.2f} to {row.high:+.2f})"
 
 

@@ -33,7 +33,7 @@ class _Moment(NamedTuple):
     action: int
     reward: float
     ended: bool
-    truncated: bool
+    terminal: bool  # nothing of value beyond, as the learner is told: at a lost life, perhaps
 
 
 def record(
@@ -53,10 +53,10 @@ def record(
                 break
     finally:
         envs.close()
-    seen, obs, mean, draw, redrawn, action, reward, ended, truncated = map(list, zip(*moments, strict=True))
+    seen, obs, mean, draw, redrawn, action, reward, ended, terminal = map(list, zip(*moments, strict=True))
     unit = learner.reward_unit
-    std, predictive_std, best = _belief(learner, np.array(obs))
-    rewards, over = np.array(reward), np.array(ended)
+    centre, std, predictive_std, best = _belief(learner, np.array(obs))
+    rewards, over, clip = np.array(reward), np.array(ended), _clip(learner)
     return Recording(
         title=f"{learner.configuration.agent} on {learner.env_name}",
         facts=_facts(learner, rewards, over, painter, greedy),
@@ -72,7 +72,8 @@ def record(
         redrawn=np.array(redrawn),
         reward=rewards,
         ended=over,
-        outcome=outcomes(rewards, over, over & ~np.array(truncated), learner.configuration.training.gamma),
+        outcome=outcomes(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma),
+        centre=centre,
     )
 
 
@@ -85,7 +86,7 @@ def _play(
     interval = (drawing.acting_steps or drawing.steps) if drawing else 0  # 0: an episode
     index, age = agent.online.head.mean_index, 0
     while True:
-        redrawn = drawing is not None and (age == 0 or (interval > 0 and age % interval == 0))
+        redrawn = drawing is not None and age == 0
         if redrawn:
             index = agent.online.head.draw(rng, 1)
         obs = envs.obs.copy()
@@ -96,19 +97,27 @@ def _play(
         step = envs.step(action)
         ended = bool(step.ended[0])
         believed = (view.mean[0], view.draw[0], redrawn)
-        yield _Moment(seen, obs[0], *believed, int(action[0]), float(step.reward[0]), ended, bool(step.truncated[0]))
-        age = 0 if ended else age + 1
+        yield _Moment(seen, obs[0], *believed, int(action[0]), float(step.reward[0]), ended, bool(step.terminal[0]))
+        age += 1
+        if age == interval or (ended and not interval):
+            age = 0
 
 
-def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None]:
-    """Spread and probabilities at all observations at once: a posterior's, or those of an ensemble's members."""
+def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None, Array | None]:
+    """Centre, spreads and probabilities at all observations at once: a posterior's, or those of a few draws."""
+    draws, unit = learner.agent.view(obs).draws, learner.reward_unit
+    centre = None if draws is None else unit * draws.mean(0)
     if learner.agent.online.head.posterior is not None:
         q = learner.q_posterior(obs)
-        return q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
-    draws = learner.agent.view(obs).draws
+        return centre, q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
     if draws is None:
-        return None, None, None
-    return learner.reward_unit * draws.std(0), None, rules.optimal_action_probabilities(draws)
+        return None, None, None, None
+    return centre, unit * draws.std(0), None, rules.optimal_action_probabilities(draws)
+
+
+def _clip(learner: Learner) -> float:
+    """The largest reward that counts for Q, in the environment's rewards."""
+    return learner.configuration.training.reward_clip * learner.reward_unit or np.inf
 
 
 def outcomes(reward: Array, over: NDArray[np.bool_], terminal: NDArray[np.bool_], gamma: float) -> Array:
@@ -116,7 +125,7 @@ def outcomes(reward: Array, over: NDArray[np.bool_], terminal: NDArray[np.bool_]
     outcome = np.empty(len(reward))
     ahead = np.nan
     for i in reversed(range(len(reward))):
-        if over[i]:
+        if over[i] or terminal[i]:
             ahead = 0.0 if terminal[i] else np.nan
         ahead = reward[i] + gamma * ahead
         outcome[i] = ahead
@@ -131,17 +140,29 @@ def scaled(numbers: Array) -> Array:
 def _facts(
     learner: Learner, reward: Array, ended: NDArray[np.bool_], painter: _Painter, greedy: bool
 ) -> dict[str, str]:
-    whole = f"{int(ended.sum())} complete" if ended.any() else "cut short"
-    kept = learner.agent.view(learner.envs.obs).draws
-    belief = "" if kept is None else f"spread and P(best) are those of the {len(kept)} Q-functions that it picks from"
+    kept, clip = learner.agent.view(learner.envs.obs).draws, _clip(learner)
+    belief = "" if kept is None else f"bells and P(best) are those of the {len(kept)} Q-functions that it picks from"
+    q = f"of rewards clipped to ±{clip:g}, as it learns; the rewards and returns shown are not clipped"
     return {
         "agent": f"{learner.configuration.agent}, preset {learner.configuration.preset}, seed {learner.seed}",
         "trained for": f"{learner.num_timesteps:,} decisions",
         "acts": "greedily under the mean" if greedy else "as in training",
-        "shown": f"{len(reward):,} decisions, return {reward.sum():g} (episodes: {whole})",
+        "shown": shown(reward, ended),
+        **({"Q": q} if np.isfinite(clip) else {}),
         **({"belief": belief} if belief else {}),
         **({"picture": painter.remark} if painter.remark else {}),
     }
+
+
+def shown(reward: Array, ended: NDArray[np.bool_]) -> str:
+    """How long it played, and the return of each episode, one that was cut short apart from the others."""
+    *complete, rest = np.split(reward, np.flatnonzero(ended) + 1)
+    parts = [f"{len(reward):,} decisions"]
+    if complete:
+        parts.append(f"returns of complete episodes: {', '.join(f'{episode.sum():g}' for episode in complete)}")
+    if len(rest):
+        parts.append(f"the last episode was cut short, at a return of {rest.sum():g}")
+    return "; ".join(parts)
 
 
 def _action_names(learner: Learner) -> tuple[str, ...]:

@@ -115,6 +115,17 @@ def test_one_episode_has_no_standard_error_and_too_few_decisions_are_said(
     output = shown(capsys, str(ddqn), *words.split(), "--sample-interval", "9", "--episodes", "1")
     assert tables(output)[0][0]["error"] == "-"
     assert "note: a candidate that played for less than T^BT was not refitted" in output
+    assert "note: B" not in output  # there are 600
+
+
+def test_candidates_that_are_not_what_they_say_are_named_whatever_their_stage(
+    ddqn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of the first stage are refitted every 500 decisions, as the preset has it."""
+    words = "--prior-var 1 --noise-var 1 --posterior-batch-size 600 601 5000 --posterior-update-interval 2"
+    output = shown(capsys, str(ddqn), *words.split(), "--sample-interval", "9", "--episodes", "1")
+    assert "note: B = 601 and 5000: above the 600 transitions that there are" in output
+    assert "note: a candidate that played for less than T^BT was not refitted" in output
 
 
 def test_a_run_without_a_replay_memory_plays(train: Train, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,6 +200,8 @@ def test_a_search_that_is_killed_goes_on_to_the_number_of_trials(tmp_path: Path)
     assert f"--prior-var {best['prior_var']}" in output
     again = driver(file, out).communicate(timeout=60)[0]
     assert again.startswith("2 of 2 trials are judged.")  # nothing was run
+    file.write_text(SEARCH.replace("trials = 2", "trials = 1"))
+    assert driver(file, out).communicate(timeout=60)[0].startswith("2 of 2 trials are judged.")  # none is taken back
 
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,31 @@ def test_a_table_is_the_same_in_every_format(tmp_path: Path) -> None:
     assert "| a_b | 1\\|2 |" in (tmp_path / "t.md").read_text()
     assert "a\\_b & 1|2 \\\\" in (tmp_path / "t.tex").read_text()
     assert "name & 50 \\% \\\\\n\\hline" in (tmp_path / "t.tex").read_text()
+
+
+def test_marks_and_notes_are_in_every_format(tmp_path: Path) -> None:
+    """What the page shows by colour or weight is not lost in files, where there is no colour."""
+    plain = grid("t", "Title", ["name", "50 %"], [["a", "5%"], ["b", "6"], ["c", "7"]], "A note of 5 %.")
+    made = replace(plain, marked=frozenset({0}), faint=frozenset({2}), bold=frozenset({(0, 1)}))
+    made.write(tmp_path)
+    text = {kind: (tmp_path / f"t.{kind}").read_text().splitlines() for kind in ("csv", "md", "tex")}
+    assert text["csv"] == ["name,50 %,mark", "a,5%,marked", "b,6,", "c,7,faint"]
+    assert text["md"][:3] == ["**Title** A note of 5 %.", "", "| name | 50 % | mark |"]
+    assert text["md"][3:] == ["| --- | --- | --- |", "| a | **5%** | marked |", "| b | 6 |  |", "| c | 7 | faint |"]
+    assert text["tex"] == [
+        "% Title",
+        "% A note of 5 %.",
+        "\\begin{tabular}{lrr}",
+        "name & 50 \\% & mark \\\\",
+        "\\hline",
+        "a & \\textbf{5\\%} & marked \\\\",
+        "b & 6 &  \\\\",
+        "c & 7 & faint \\\\",
+        "\\end{tabular}",
+    ]
+    page = made.html()
+    assert page.count('<tr class="marked"><th scope="row">a</th><td class="n"><strong>5%</strong></td></tr>') == 1
+    assert "mark</th>" not in page, "it has colours"
 
 
 def test_columns_of_numbers_stand_to_the_right() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bdqn.cli import main
-from bdqn.report.charts import BOTTOM, HEIGHT
+from bdqn.report import stats
+from bdqn.report.charts import BOTTOM, HEIGHT, Series, line_chart, si
+from bdqn.report.html import page as page_of
 from bdqn.report.reproduction import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
-from bdqn.report.summary import settings_grid
+from bdqn.report.summary import COVERAGE, settings_grid, show
 from pages.browser import Browser
 from pages.common import EVIL, write_evaluation, write_run
 
@@ -48,6 +54,23 @@ def sweep(tmp_path: Path) -> Path:
 def table(path: Path) -> dict[str, dict[str, str]]:
     with path.open(newline="") as file:
         return {row["game"]: row for row in csv.DictReader(file)}
+
+
+def report_of(paths: Sequence[Path], folder: Path) -> tuple[str, dict[tuple[str, str], dict[str, str]]]:
+    """A report's page, and its scores by environment and group."""
+    out = folder / "report"
+    assert main(["report", *map(str, paths), "--out", str(out / "page.html"), "--tables", str(out)]) == 0
+    with (out / "scores.csv").open(newline="") as file:
+        scores = {(row["environment"], row["group"]): row for row in csv.DictReader(file)}
+    return (out / "page.html").read_text(), scores
+
+
+def drawn(page: str, title: str) -> list[dict[str, Any]]:
+    """The lines of a chart."""
+    chart = next(figure for figure in page.split("<figure") if f"<strong>{title}</strong>" in figure)
+    found = re.search(r'<script [^>]*json">(.*?)</script>', chart)
+    lines: list[dict[str, Any]] = json.loads(found[1])["series"] if found else []
+    return lines
 
 
 def test_the_tables_hold_what_the_runs_did(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,6 +135,120 @@ def test_an_evaluation_of_another_time_is_left_out_and_said(tmp_path: Path) -> N
     assert [remark.split(":")[0][-1] for remark in remarks] == ["1", "2"]
     assert all("of decision 1,200, where scores stand for 800, and is left out." in remark for remark in remarks)
     assert "makes a new one" not in "".join(remarks), "a new one would not be of decision 800 either"
+
+
+def test_scores_say_which_decisions_they_stand_for(tmp_path: Path) -> None:
+    lengths = {"bdqn": (80, 80), "ddqn": (120, 100)}
+    runs = [
+        write_run(tmp_path / f"{agent}{seed}", agent, "CartPole-v1", seed, [1.0] * length)
+        for agent, both in lengths.items()
+        for seed, length in enumerate(both)
+    ]
+    _, scores = report_of(runs, tmp_path)
+    scored = {group: row["scored at"] for (_, group), row in scores.items()}
+    assert scored == {"bdqn": "800", "ddqn": "800 (1,000 to 1,200 taken)"}
+
+
+def test_a_score_of_fewer_episodes_says_how_many(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / str(seed), "bdqn", "CartPole-v1", seed, [float(seed)] * 30) for seed in (4, 6)]
+    runs.append(write_run(tmp_path / "one", "ddqn", "Acrobot-v1", 0, [5.0]))
+    runs.append(write_run(tmp_path / "all", "bdqn", "MountainCar-v0", 0, [5.0] * 100))
+    scores = [row["last 100 episodes"] for row in report_of(runs, tmp_path)[1].values()]
+    assert scores == ["5 (4 to 6; 30 episodes)", "5 (1 episode)", "5"]
+
+
+def test_planned_trials_without_runs_are_missing_and_nothing_else_is(sweep: Path, tmp_path: Path) -> None:
+    with (sweep / "trials.csv").open("a") as file:
+        file.writelines(f"later{seed},later,dqn,{EVIL},{seed}\n" for seed in (0, 1, 2))
+    single = write_run(tmp_path / "single", "noisy", "CartPole-v1", 0, [1.0] * 120)
+    _, scores = report_of([sweep, single], tmp_path)
+    pong = "ALE/Pong-v5"
+    assert {place: row["seeds"] for place, row in scores.items()} == {
+        (pong, "bdqn"): "2 of 3",
+        (pong, "ddqn"): "2",
+        (EVIL, "bdqn"): "2",
+        (EVIL, "ddqn"): "2",
+        (EVIL, "later"): "0 of 3",
+        ("CartPole-v1", "noisy"): "1",
+    }
+    assert set(scores[EVIL, "later"].values()) == {EVIL, "later", "0 of 3", "missing"}
+
+
+def test_intervals_of_few_seeds_come_with_a_warning(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / str(seed), "bdqn", "CartPole-v1", seed, [float(seed)] * 120) for seed in range(10)]
+    said = {count: report_of(runs[:count], tmp_path / str(count))[0].count("too narrow") for count in (1, 9, 10)}
+    assert said == {1: 0, 9: 2, 10: 0}, "beside the curves and beside the scores, where there is an interval"
+
+
+@pytest.mark.parametrize("seeds", COVERAGE)
+def test_what_is_said_of_few_seeds_is_so(seeds: int) -> None:
+    rng, trials = np.random.default_rng(seeds), 1_000
+    intervals = (stats.bootstrap(stats.mean, {"all": rng.standard_normal(seeds)}, rng) for _ in range(trials))
+    holds = np.mean([low <= 0 <= high for low, high in intervals])
+    assert 100 * holds == pytest.approx(COVERAGE[seeds], abs=4)  # two and a half standard errors
+
+
+def test_numbers_are_rounded_before_their_unit_is_chosen() -> None:
+    assert [si(value) for value in (999.7, 999_499, 999_999, -999.99e6, 1e13)] == ["1k", "999k", "1M", "-1G", "1e+13"]
+    assert [show(value) for value in (999.4, 999.7, -999.7, 1234.5, 0.0)] == ["999", "1,000", "-1,000", "1,234", "0"]
+
+
+def test_posteriors_are_averaged_at_the_same_decisions(tmp_path: Path) -> None:
+    """One run logs every 400 decisions; the other every 200 from 300 on, but had nothing to log at 300 and 700."""
+    nothing = float("nan")
+    logged = [
+        {"step": [400, 800, 1200, 1600], "posterior/std_mean": [1, 2, 3, 4]},
+        {"step": [300, 500, 700, 900, 1100, 1300], "posterior/std_mean": [nothing, 20, nothing, 40, 50, 60]},
+    ]
+    runs = [
+        write_run(tmp_path / str(seed), "bdqn", "CartPole-v1", seed, [1.0] * 130, metrics=metrics)
+        for seed, metrics in enumerate(logged)
+    ]
+    (line,) = drawn(report_of(runs, tmp_path)[0], "Spread of Q")
+    assert (line["name"], line["x"]) == ("bdqn (2 seeds)", [800, 1200]), "as far as both go"
+    assert line["y"] == ["11", "26.5"], "(2 + 20) / 2, (3 + 50) / 2"
+
+
+def test_only_agents_that_draw_have_a_share_of_draws(tmp_path: Path) -> None:
+    metrics = {"posterior/draw_differs": [0.0] * 120, "posterior/std_mean": [1.0] * 120}
+    agents = [("bdqn", {"acting": "thompson"}), ("bdqn", {"acting": "mean"}), ("ucb", {})]
+    runs = [
+        write_run(tmp_path / str(i), agent, "CartPole-v1", 0, [1.0] * 120, settings=settings, metrics=metrics)
+        for i, (agent, settings) in enumerate(agents)
+    ]
+    page, _ = report_of(runs, tmp_path)
+    assert len(drawn(page, "Spread of Q")) == 3
+    assert [line["name"] for line in drawn(page, "Share of draws that act unlike the mean")] == [
+        "bdqn acting=thompson (1 seed)"
+    ]
+
+
+@pytest.mark.parametrize("in_a_sweep", [True, False])
+def test_a_damaged_run_is_named_and_the_others_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_a_sweep: bool
+) -> None:
+    files = ["config.toml", "episodes.csv", "metrics.csv", "none"]
+    runs = [
+        write_run(tmp_path / "trials" / file, "bdqn", "CartPole-v1", seed, [1.0] * 120, metrics=SPREAD)
+        for seed, file in enumerate(files)
+    ]
+    rows = [f"{file},bdqn,bdqn,CartPole-v1,{seed}\n" for seed, file in enumerate(files)]
+    (tmp_path / "trials.csv").write_text("".join(["trial,group,agent,env,seed\n", *rows]))
+    for run, file in zip(runs, files[:-1], strict=False):
+        with (run / file).open("a") as damaged:
+            damaged.write("1300,0\n" if file.endswith("csv") else "seed = \n")
+    (runs[-1] / "meta.json").write_text('{"machine": 3, "versions": "new", "resumed": 1}')
+    page, scores = report_of([tmp_path] if in_a_sweep else runs, tmp_path)
+    output = capsys.readouterr().out
+    for run, file, problem in zip(runs, files[:-1], ("Invalid value", "line 122 has", "line 122 has"), strict=False):
+        assert f"{run / file}: {problem}" in output
+    assert scores["CartPole-v1", "bdqn"]["seeds"] == ("2 of 4" if in_a_sweep else "2 of 3")
+    assert drawn(page, "Spread of Q")[0]["name"] == "bdqn (1 seed)"
+
+
+def test_a_seed_below_zero_is_refused(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(sweep), "--seed", "-1", "--out", str(tmp_path / "p.html")]) == 2
+    assert "--seed must be at least 0, not -1." in capsys.readouterr().err
 
 
 def test_a_group_of_another_sweep_with_other_settings_is_another_group(tmp_path: Path) -> None:
@@ -214,6 +351,16 @@ def test_settings_that_differ_within_a_group_are_marked(tmp_path: Path) -> None:
     assert "First the 2 that differ" in made.note
 
 
+def test_settings_that_are_almost_alike_are_told_apart(tmp_path: Path) -> None:
+    rates = [0.12345678, 0.12345679, 2.0]
+    runs = [
+        write_run(tmp_path / str(rate), "ddqn", "CartPole-v1", 0, [1.0] * 120, settings={RATE: rate}) for rate in rates
+    ]
+    made = settings_grid(read_runs(runs))
+    assert made.rows[0] == (RATE, "0.12345678", "0.12345679", "2")
+    assert 0 in made.marked
+
+
 # --- kept results -------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +372,8 @@ def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pyte
         assert main(["report", str(source), "--out", page, "--paper", "--tables", str(out / name)]) == 0
     cells = [csv.DictReader((out / name / "scores.csv").read_text().splitlines()) for name in ("all", "kept")]
     for full, kept in zip(*cells, strict=True):
-        assert {**kept, "at epsilon 0.001": full["at epsilon 0.001"]} == full
+        assert full["seeds"].startswith(kept["seeds"]), "what was planned is not kept"
+        assert {**kept, **{name: full[name] for name in ("seeds", "at epsilon 0.001")}} == full
     full, kept = ((out / f"{name}.html").read_text() for name in ("all", "kept"))
     assert kept.count('class="line') == full.count('class="line') - 4, "all but the posterior's diagnostics"
     assert kept.count("Not in the files of bdqn, ddqn: ") == 2, "settings and provenance"
@@ -285,11 +433,11 @@ def test_the_same_runs_give_the_same_page(sweep: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def readout(browser: Browser) -> str:
+def readout(browser: Browser, share: float = 0.9) -> str:
     """What the first chart says where it is pointed at."""
     browser.run(
-        """(() => { const svg = document.querySelector('#curve-0 svg'), box = svg.getBoundingClientRect();
-        svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width * 0.9})) })()"""
+        f"""(() => {{ const svg = document.querySelector('#curve-0 svg'), box = svg.getBoundingClientRect();
+        svg.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.left + box.width * {share}}})) }})()"""
     )
     return str(browser.run("document.querySelector('#curve-0 .readout').textContent"))
 
@@ -336,3 +484,20 @@ def test_ten_groups_look_different_in_a_browser(tmp_path: Path, browser: Browser
         )
         assert (len(looks), len(set(looks))) == (10, 10)
     assert "ddqn learning_rate=0 (2) 44" in readout(browser), "the whole name"
+
+
+def test_lines_are_read_out_as_far_as_they_go(tmp_path: Path, browser: Browser) -> None:
+    x = np.array([100.0, 500.0, 1000.0])
+    late = np.array([np.nan, 4.0, 4.0])
+    lines = [
+        Series("short (2 seeds)", 0, x[:2], np.ones(2), np.zeros(2), 2 * np.ones(2)),
+        Series("seeds", 1, x, np.full(3, 3.0), thin=True),
+        Series("seeds", 1, x, late, thin=True),
+    ]
+    page = tmp_path / "page.html"
+    page.write_text(page_of("t", line_chart("curve-0", "T", lines, "y"), scripts=("report.js",)))
+    browser.open(page)
+    said = [readout(browser, share).partition(": ")[2] for share in (0.13, 0.4, 0.9)]
+    assert said == ["", "short 1 (0 to 2) · seeds 3", "seeds 3, 4"]
+    assert ":" not in readout(browser, 0.13), "before the first point"
+    assert browser.complaints == []

@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import matplotlib.image
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 import bdqn
 from bdqn.cli import main
-from bdqn.playback import compact, grid_picture, outcomes, record, scaled
+from bdqn.envs.vector import TERMINAL_FOR_LEARNER
+from bdqn.playback import compact, grid_picture, outcomes, record, scaled, shown
 from bdqn.report.watch import png, watch_page
 from pages.browser import Browser
 from pages.common import EVIL, recording
@@ -41,6 +45,13 @@ def test_a_recording_says_what_happened(learner: bdqn.Learner) -> None:
     assert made.pictures[0].shape == (4, 4, 3)
 
 
+def test_a_draw_that_goes_by_steps_outlasts_the_episode() -> None:
+    settings = {**SMALL, "redraw": "steps", "sample_interval": 6, "env_kwargs": {"size": 4}}
+    made = record(bdqn.make("bdqn", "bdqn/DeepSea-v0", **settings).learn(60), episodes=4)
+    np.testing.assert_array_equal(np.flatnonzero(made.ended), [3, 7, 11, 15])
+    np.testing.assert_array_equal(np.flatnonzero(made.redrawn), [0, 6, 12])
+
+
 def test_playing_leaves_the_learner_as_it_was(learner: bdqn.Learner) -> None:
     one, two = (record(learner, max_steps=4, seed=3) for _ in range(2))
     np.testing.assert_array_equal(one.draw, two.draw)
@@ -61,6 +72,34 @@ def test_only_episodes_that_came_to_their_end_have_an_outcome(learner: bdqn.Lear
     made = record(bdqn.make("ddqn", "CartPole-v1", **short))
     assert made.ended.tolist() == [False, False, True]
     assert np.isnan(made.outcome).all(), "nobody knows how it would have gone on"
+
+
+class TwoLives(gym.Env[np.ndarray, int]):
+    """Every decision pays 3. The learner is told that nothing follows the second, the game goes on for two more."""
+
+    observation_space, action_space = spaces.Box(-1, 1, (1,)), spaces.Discrete(2)
+
+    def reset(self, **arguments: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        self.age = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.age += 1
+        return np.zeros(1, np.float32), 3.0, self.age == 4, False, {TERMINAL_FOR_LEARNER: self.age == 2}
+
+
+@pytest.mark.parametrize(("clip", "counted"), [(0.0, 3.0), (0.5, 1.0), (9.0, 3.0)])
+def test_the_outcome_beside_q_is_of_what_the_learner_counts(clip: float, counted: float) -> None:
+    settings = {"reward_clip": clip, "gamma": 0.5, "learning_starts": 50, "features": 8, "buffer_size": 500}
+    learner = bdqn.make("ddqn", TwoLives, **settings)
+    learner.agent.reward_unit = 2.0  # what is clipped is counted in it
+    made = record(learner)
+    np.testing.assert_array_equal(made.reward, [3.0] * 4)
+    np.testing.assert_allclose(made.outcome, [1.5 * counted, counted, 1.5 * counted, counted])
+    assert "returns of complete episodes: 12" in made.facts["shown"], "the return is the environment's"
+    assert ("Q" in made.facts) == (clip > 0)
+    if clip:
+        assert f"of rewards clipped to ±{2 * clip:g}," in watch_page(made)
 
 
 def test_greedy_follows_the_mean(learner: bdqn.Learner) -> None:
@@ -95,6 +134,8 @@ def test_a_belief_of_few_draws_is_shown_as_these_have_it(agent: str) -> None:
     assert made.best is not None
     np.testing.assert_allclose(made.std[0], q.std(0), rtol=1e-4)
     np.testing.assert_allclose(made.best[0], [(q.argmax(1) == action).mean() for action in (0, 1)])
+    assert made.centre is not None
+    np.testing.assert_allclose(made.centre[0], q.mean(0), rtol=1e-4)
     assert any(np.allclose(made.draw[0], one, rtol=1e-4) for one in q)
     assert (made.calibration is None) == (agent == "bootstrapped"), "members say nothing of noise"
     page = watch_page(made)
@@ -112,10 +153,21 @@ def test_outcomes_are_discounted_and_unknown_where_cut_short() -> None:
     np.testing.assert_array_equal(made, [2.0, 2.0, np.nan, np.nan, np.nan])
 
 
+def test_returns_are_those_of_episodes() -> None:
+    reward, ended = np.array([1.0, 2.0, -0.5, 4.0]), np.array([False, True, True, False])
+    returns = "returns of complete episodes: 3, -0.5"
+    assert shown(reward[:3], ended[:3]) == f"3 decisions; {returns}"
+    assert shown(reward, ended) == f"4 decisions; {returns}; the last episode was cut short, at a return of 4"
+    assert shown(reward[:1], ended[:1]) == "1 decisions; the last episode was cut short, at a return of 1"
+
+
 def test_calibration_counts_the_outcomes_that_were_expected() -> None:
     # Chosen means 0, -1, 2, -3, outcomes 0, 1, 2, 3, predictive stds 1, 3, 3, 5: distances 0, 2/3, 0, 6/5.
     assert recording(4).calibration == {1.0: 0.75, 2.0: 1.0}
     assert replace(recording(4), outcome=np.full(4, np.nan)).calibration is None
+    assert "68% and 95% are no target" in watch_page(recording(4))
+    moved = replace(recording(4), centre=recording(4).mean + 3)  # distances 3, 1/3, 1, 3/5
+    assert moved.calibration == {1.0: 0.75, 2.0: 0.75}
 
 
 @pytest.mark.parametrize("colours", [2, 400])
@@ -138,7 +190,7 @@ def test_the_command_writes_a_page(learner: bdqn.Learner, tmp_path: Path, capsys
     learner.save(tmp_path / "agent")
     page = tmp_path / "deep" / "watch.html"
     assert main(["watch", str(tmp_path / "agent"), "--out", str(page), "--episodes", "2"]) == 0
-    assert "8 decisions" in capsys.readouterr().out
+    assert "8 decisions; returns of complete episodes: " in capsys.readouterr().out
     assert page.stat().st_size < 60_000
     assert main(["watch", str(tmp_path / "nothing")]) == 2
 
@@ -191,3 +243,40 @@ def test_in_a_browser(tmp_path: Path, browser: Browser, width: int, posterior: b
     browser.run("new Promise(done => setTimeout(done, 400))")
     assert not state()[0].startswith("Decision 4 of 6"), "it plays"
     assert browser.complaints == []
+
+
+def test_whether_it_explores_is_not_a_matter_of_rounding(tmp_path: Path, browser: Browser) -> None:
+    page = tmp_path / "watch.html"
+    page.write_text(watch_page(replace(recording(), mean=np.array([[1.0, 1.00001]] * 6))), encoding="utf-8")
+    browser.open(page)
+    status = "document.querySelector('#status').textContent"
+    assert browser.run(status).startswith(f"Decision 1 of 6, new draw: left, not the mean's best ({EVIL}).")
+    browser.press("ArrowRight")
+    assert browser.run(status).startswith(f"Decision 2 of 6: {EVIL}. Reward 1")
+
+
+def test_the_timeline_doubts_the_chosen_action(tmp_path: Path, browser: Browser) -> None:
+    page = tmp_path / "watch.html"
+    made = recording()
+    page.write_text(watch_page(made), encoding="utf-8")
+    browser.open(page)
+    points = browser.run("document.querySelector('#timeline .line.c2').getAttribute('d').slice(1).split('L')")
+    doubt = [(140 - float(point.split(",")[1])) / 120 for point in points]
+    assert made.best is not None
+    np.testing.assert_allclose(doubt, 1 - made.best[np.arange(6), made.action], atol=1e-3)
+
+
+def test_a_bell_stands_over_the_draws_that_it_is_of(tmp_path: Path, browser: Browser) -> None:
+    page = tmp_path / "watch.html"
+    made = recording()
+    page.write_text(watch_page(replace(made, centre=made.mean + 40, draw=made.mean + 40)), encoding="utf-8")
+    browser.open(page)
+    place = "m => Number(m.getAttribute('transform').match(/[(]([-0-9.]+)/)[1])"
+    bells, draws = (browser.run(f"[...document.querySelectorAll('.{m}')].map({place})") for m in ("bell", "draw-mark"))
+    means = browser.run("[...document.querySelectorAll('.mean-mark')].map(m => Number(m.getAttribute('x1')))")
+    np.testing.assert_allclose(bells, draws)
+    axis = browser.run(
+        "(l => [l.getAttribute('x1'), l.getAttribute('x2')].map(Number))(document.querySelector('.axis'))"
+    )
+    assert all(axis[0] <= mean < bell - 50 for mean, bell in zip(means, bells, strict=True)), "both can be seen, apart"
+    assert "mean, by which it acts greedily" in browser.run("document.querySelector('.legend').textContent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -153,13 +154,54 @@ def test_evaluations_are_a_score_of_their_own(sweep: Folder) -> None:
 def test_runs_of_unequal_length_are_compared_over_what_all_have(
     sweep: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sweep.add("new", ENV, 3, [8.0] * 120, planned=2_000)  # was 8 up to decision 1,200
+    sweep.add("new", ENV, 3, [8.0] * 120)
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out
-    assert f"note: new on {ENV}, seed 3 has taken 1,200 of 2,000 decisions." in output
     assert f"note: {ENV}: runs are compared over their first 1,200 decisions" in output
     assert OTHER + ": runs are compared" not in output
     assert float(table(sweep.folder, "mean")[ENV, "new", "final"]["estimate"]) == 5.0  # of 2, 4, 6 and 8
+
+
+def test_a_run_that_has_only_begun_takes_nothing_from_the_others(
+    sweep: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep.add("new", ENV, 3, [8.0] * 120, planned=2_000)
+    sweep.add("new", ENV, 4, [8.0] * 220, planned=4_000)  # has all that the finished ones have
+    assert main(["compare", str(sweep.folder)]) == 0
+    output = capsys.readouterr().out
+    assert f"note: new on {ENV}, seed 3 has taken 1,200 of 2,000 decisions. It is left out." in output
+    assert f"note: new on {ENV}, seed 4 has taken 2,200 of 4,000 decisions.\n" in output
+    assert f"note: {ENV}: runs are compared over their first 2,000 decisions" in output
+    row = table(sweep.folder, "mean")[ENV, "new", "final"]
+    assert (row["seeds"], float(row["estimate"])) == ("4", 5.0)  # of 2, 4, 6 and 8
+
+
+def test_runs_that_have_all_only_begun_are_compared_over_what_they_have(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "sweep")
+    for seed, episodes in enumerate((120, 150)):
+        folder.add("new", ENV, seed, [1.0] * episodes, planned=2_000)
+    found = read_comparison(folder.folder)
+    assert [round(float(result.step[-1])) for result in found.results] == [1_200, 1_200]
+    assert "left out" not in "".join(found.remarks)
+
+
+def test_a_run_that_failed_is_missing_however_well_it_did(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = sweep.add("new", ENV, 3, [1000.0] * 60, planned=2_000)
+    (failed / "meta.json").write_text('{"status": "failed"}')
+    assert main(["compare", str(sweep.folder)]) == 0
+    assert f"note: new on {ENV}, seed 3 is missing: it failed after 600 decisions" in capsys.readouterr().out
+    assert float(table(sweep.folder, "mean")[ENV, "new", "final"]["estimate"]) == 4.0  # of 2, 4 and 6
+
+
+def test_a_finished_run_without_checkpoints_is_finished(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "sweep")
+    for seed in (0, 1):
+        run = folder.add("new", ENV, seed, [1.0] * 150, planned=1_507)  # an episode was going on at its end
+        shutil.rmtree(run / "checkpoints")
+        (run / "meta.json").write_text('{"status": "finished"}')
+    found = read_comparison(folder.folder)
+    assert [result.decisions for result in found.results] == [1_507, 1_507]
+    assert "has taken" not in "".join(found.remarks)
 
 
 def test_only_what_came_before_the_common_end_counts(tmp_path: Path) -> None:
@@ -249,11 +291,11 @@ def test_kept_files_that_are_not_what_they_should_be_are_named(sweep: Folder, tm
         read_results(results)
 
 
-def test_a_run_that_has_hardly_begun_leaves_its_environment_without_scores(
+def test_a_run_that_ends_at_once_leaves_its_environment_without_scores(
     sweep: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its first checkpoint came before anyone's first episode had ended."""
-    run = sweep.add("new", ENV, 3, [1.0], planned=2_000)
+    """Before anyone's first episode had ended."""
+    run = sweep.add("new", ENV, 3, [1.0], planned=5)
     (run / "checkpoints" / "gen-000000000010").rename(run / "checkpoints" / "gen-000000000005")
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out

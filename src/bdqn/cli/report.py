@@ -26,6 +26,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--title", help="heading of the page [the directories' names]")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap [%(default)s]")
     args = parser.parse(argv)
+    if args.seed < 0:
+        raise SettingError(f"--seed must be at least 0, not {args.seed}.")
 
     from bdqn.report.report import make_report
     from bdqn.report.runs import read_runs

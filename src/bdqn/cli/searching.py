@@ -70,7 +70,8 @@ def _carry_out(search: Search, out: Path, workers: int, retries: int, *, quiet: 
                 if not quiet or outcome.score is None:
                     print(_line(search, outcome), flush=True)
         found = outcomes(study)
-    print(f"{len(found)} of {search.trials} trials are judged.")
+    # A file may ask for fewer than there are already.
+    print(f"{len(found)} of {max(search.trials, len(found))} trials are judged.")
     if len(found) < search.trials:
         return 130
     if found[0].score is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags,
 from bdqn.settings import Setting, SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
-    from bdqn.tune.frozen import Donor, Tried
+    from bdqn.tune.frozen import Donor, Stage, Tried
 
 # What can be tried; a word in a number's place is another way.
 TRIED = {
@@ -100,8 +100,8 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         raise RunFailed(str(error)) from error
     finally:
         donor.learner.envs.close()
-    if any(tried.decisions < tried.values["posterior_update_interval"] for tried in stages[-1].tried):
-        print("note: a candidate that played for less than T^BT was not refitted: --episodes gives more.")
+    for note in _notes(stages, len(donor.learner.agent.replay)):
+        print(f"note: {note}")
     chosen = as_settings(stages[-1].best.values)
     print(f"\nchosen, with the highest means: {_train_command(donor, chosen)}")
     if out is not None:
@@ -138,6 +138,17 @@ def _row(names: Sequence[str], tried: Tried) -> None:
     columns = "  ".join(f"{text_of(tried.values[name]):>{len(name)}}" for name in names)
     error = "-" if math.isnan(tried.standard_error) else f"{tried.standard_error:.2f}"
     print(f"{columns}  {tried.mean:>11.2f}  {error:>14}  {tried.differs:>12.1%}", flush=True)
+
+
+def _notes(stages: Sequence[Stage], held: int) -> Iterator[str]:
+    """What the candidates' values do not say of what was done."""
+    tried = [one for stage in stages for one in stage.tried]
+    sizes = sorted({one.values["posterior_batch_size"] for one in tried})
+    if sizes[-1] > held:
+        above = " and ".join(str(size) for size in sizes if size > held)
+        yield f"B = {above}: above the {held:,} transitions that there are, of which it takes all."
+    if not all(one.refits for one in tried):
+        yield "a candidate that played for less than T^BT was not refitted: --episodes gives more."
 
 
 def _train_command(donor: Donor, chosen: Mapping[str, Any]) -> str:

@@ -51,5 +51,5 @@ def run(argv: list[str]) -> int:
         out = Path(args.out)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(html, encoding="utf-8")
-    print(f"{out}: {len(recording.action):,} decisions, return {recording.reward.sum():g}, {len(html) / 1e3:,.0f} kB")
+    print(f"{out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
     return 0

@@ -88,18 +88,19 @@ def line_chart(
         picture,
         tag("p", *legend, class_="legend"),
         tag("output", "", class_="readout"),
-        data(f"{identifier}-data", _readout([line for line in known if not line.thin], x)),
+        data(f"{identifier}-data", _readout(known, x)),
         class_="chart",
         id=identifier,
     )
 
 
 def si(value: float) -> str:
-    """A number for a reader: 2.5M, 300k, 0.02."""
+    """A number for a reader: 2.5M, 300k, 0.02; beyond the largest unit, 1e+13."""
+    rounded = float(f"{value:.3g}")  # before the unit is chosen: 999,999 is 1M
     for unit, letter in SI:
-        if abs(value) >= unit:
-            return f"{value / unit:.3g}{letter}"
-    return f"{value:.3g}"
+        if unit <= abs(rounded) < 1000 * unit:
+            return f"{rounded / unit:.3g}{letter}"
+    return f"{rounded:.3g}"
 
 
 def _vertical(series: Sequence[Series], log: bool, ideal: float | None = None) -> Scale:
@@ -160,22 +161,21 @@ def _points(xs: Array, ys: Array, x: Scale, y: Scale) -> list[str]:
 
 def _readout(series: Sequence[Series], x: Scale) -> dict[str, Any]:
     """What the page shows under the pointer."""
+    return {"start": x.start / WIDTH, "end": x.end / WIDTH, "most": x.high, "series": [*map(_values, series)]}
+
+
+def _values(line: Series) -> dict[str, Any]:
+    """A line from its first known point to its last."""
+    known = np.flatnonzero(np.isfinite(line.y))
+    span = slice(known[0], known[-1] + 1)
+    band = None
+    if line.low is not None and line.high is not None:
+        band = [f"{_shown(a)} to {_shown(b)}" for a, b in zip(line.low[span], line.high[span], strict=True)]
     return {
-        "start": x.start / WIDTH,
-        "end": x.end / WIDTH,
-        "most": x.high,
-        "series": [
-            {
-                "name": line.name,
-                "colour": line.colour,
-                "x": [round(float(v), 1) for v in line.x],
-                "y": [_shown(v) for v in line.y],
-                "band": None
-                if line.low is None or line.high is None
-                else [f"{_shown(a)} to {_shown(b)}" for a, b in zip(line.low, line.high, strict=True)],
-            }
-            for line in series
-        ],
+        "name": line.name,
+        "x": [round(float(v), 1) for v in line.x[span]],
+        "y": [_shown(v) for v in line.y[span]],
+        "band": band,
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from bdqn import generation
 from bdqn.report import stats
 from bdqn.report.figures import WINDOW, learning_curve
-from bdqn.report.load import Array, Run, number, read_run, read_table
+from bdqn.report.load import Array, Run, number, read_json, read_run, read_table
 from bdqn.sweep.folder import SweepFolder
 
 POINTS = 200  # of the curve that an area is taken of
@@ -104,7 +104,16 @@ class _Trial:
     run: Run
     decisions: int
     planned: int
+    failed: bool
     evaluations: Mapping[str, Array]
+
+    @property
+    def label(self) -> str:
+        return label_of(self.group, self.env, self.run.seed)
+
+    @property
+    def unfinished(self) -> list[str]:
+        return unfinished(self.label, self.decisions, self.planned)
 
 
 def read_comparison(folder: Path) -> Comparison:
@@ -124,11 +133,17 @@ def read_comparison(folder: Path) -> Comparison:
         if not len(trial.run.step):
             remarks.append(f"{label} is missing: no episode has ended.")
             continue
-        remarks += unfinished(label, trial.decisions, trial.planned)
+        if trial.failed:  # what it scored before it did is not what it would have come to
+            remarks.append(f"{label} is missing: it failed after {trial.decisions:,} decisions (its log says why).")
+            continue
         trials.append(trial)
-    remarks += _other_settings(trials)
-    end = {env: min(t.decisions for t in trials if t.env == env) for env in dict.fromkeys(t.env for t in trials)}
-    return comparison_of([_result(trial, end[trial.env]) for trial in trials], remarks)
+    end = _ends(trials)
+    for trial in trials:
+        left_out = " It is left out." if trial.decisions < end[trial.env] else ""
+        remarks += [f"{remark}{left_out}" for remark in trial.unfinished]
+    compared = [trial for trial in trials if trial.decisions >= end[trial.env]]
+    remarks += _other_settings(compared)
+    return comparison_of([_result(trial, end[trial.env]) for trial in compared], remarks)
 
 
 def read_result(folder: Path, group: str) -> Result:
@@ -142,15 +157,26 @@ def unfinished(label: str, decisions: int, planned: int) -> list[str]:
     return [f"{label} has taken {decisions:,} of {planned:,} decisions."] if decisions < planned else []
 
 
+def _ends(trials: Sequence[_Trial]) -> dict[str, int]:
+    """The decisions over which an environment's runs are compared: all that the finished ones have.
+
+    One that has only begun would take the scores of all others back to its own beginning.
+    """
+    ends: dict[str, list[tuple[bool, int]]] = {}
+    for trial in trials:
+        ends.setdefault(trial.env, []).append((bool(trial.unfinished), trial.decisions))
+    return {env: min(mine)[1] for env, mine in ends.items()}
+
+
 def _read_trial(folder: Path, group: str) -> _Trial:
-    run = read_run(folder)
-    decisions = generation.latest_step(folder / "checkpoints")
-    if decisions is None:  # it is on its way to the first
-        decisions = int(run.step[-1]) if len(run.step) else 0
+    run, status = read_run(folder), read_json(folder / "meta.json").get("status")
+    planned, decisions = int(run.config["steps"]), generation.latest_step(folder / "checkpoints")
+    if decisions is None:  # it keeps none, or is on its way to the first
+        decisions = planned if status == "finished" else int(run.step[-1]) if len(run.step) else 0
     path = folder / "evaluations.csv"
     table = read_table(path) if path.exists() else dict.fromkeys(EVALUATION, np.zeros(0))
     evaluations = {name: table[name] for name in EVALUATION}
-    return _Trial(group, str(run.config["env"]), run, decisions, int(run.config["steps"]), evaluations)
+    return _Trial(group, str(run.config["env"]), run, decisions, planned, status == "failed", evaluations)
 
 
 def _result(trial: _Trial, end: int) -> Result:
@@ -181,8 +207,7 @@ def _other_settings(trials: Sequence[_Trial]) -> Iterator[str]:
         theirs = first.setdefault((trial.group, trial.env), ours)
         differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
         if differing:
-            label = label_of(trial.group, trial.env, trial.run.seed)
-            yield f"{label} was run with other settings than its group's first: {', '.join(differing)}."
+            yield f"{trial.label} was run with other settings than its group's first: {', '.join(differing)}."
 
 
 def is_seed(name: str) -> bool:

@@ -17,6 +17,7 @@ WELL_KNOWN: Belief = (np.array([1.0, 0.85, 0.8, 0.75, 0.2, 0.1]), np.full(6, 0.0
 ONE_UNKNOWN: Belief = (np.array([1.0, 0.8, 0.6, 0.5, 0.85, 0.85]), np.array([0.05, 0.05, 0.05, 0.05, 0.05, 0.5]))
 SAME_MEAN: Belief = (np.array([1.0, 1.0]), np.array([0.25, 0.75]))
 BELIEFS = {"(a) every value is well known": WELL_KNOWN, "(b) action 6 is hardly known": ONE_UNKNOWN}
+OURS = "Drawn anew: the numbers are ours, chosen to show what the paper says; its text gives none."
 SAFETY_NAMES = ("action 1, well known", "action 2, less so")
 
 
@@ -29,18 +30,19 @@ def draws_figure(rng: np.random.Generator, counts: tuple[int, ...] = (3, 30, 300
     for axes, count in zip(figure.subplots(1, len(counts), sharex=True, sharey=True), counts, strict=True):
         posterior = fit(Moments.zero(2).add(x[:count], y[:count]), Prior(1.0, Fixed(noise_var)))
         axes.plot(*posterior.sample(rng, 300).T, ".", color=COLORS[0], alpha=0.25, markersize=5, label="draws")
-        axes.plot(*posterior.mean, "o", color=COLORS[1], label="posterior mean")
-        axes.plot(*truth, "*", color="black", markersize=11, label="true weights")
+        # A cross with arms longer than the dot is wide: where they coincide, both are seen.
+        axes.plot(*truth, "+", color="black", markersize=18, markeredgewidth=1.3, label="true weights")
+        axes.plot(*posterior.mean, "o", color=COLORS[1], markersize=4, label="posterior mean")
         axes.set_title(f"after {count} transitions", loc="left", fontsize=10)
         axes.set_xlabel("first weight")
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("second weight")
-    figure.axes[0].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.axes[-1].legend(frameon=False, fontsize=8, loc="upper left", labelspacing=1.1)  # its draws are elsewhere
     return figure
 
 
 def drawings(rng: np.random.Generator) -> list[Html]:
-    """All three, as pictures within a page."""
+    """All three, as pictures within a page; each says whose numbers it shows."""
     return [
         _picture("Draws around the posterior mean", draws_figure(rng)),
         _picture("Thompson sampling, epsilon-greedy and Boltzmann", exploration_figure(BELIEFS, rng)),
@@ -51,4 +53,5 @@ def drawings(rng: np.random.Generator) -> list[Html]:
 def _picture(title: str, figure: Figure) -> Html:
     png = io.BytesIO()
     figure.savefig(png, format="png", dpi=110)
-    return tag("div", tag("h3", title), tag("img", src=png_uri(png.getvalue()), alt=title, class_="drawing"))
+    picture = tag("img", src=png_uri(png.getvalue()), alt=title, class_="drawing")
+    return tag("div", tag("h3", title), tag("figure", tag("figcaption", OURS), picture))

@@ -24,6 +24,7 @@ from bdqn.settings import SettingError
 from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"
+FEWEST = 5  # seeds that can tell anything: an interval of two misses the truth every other time, of five in one of six
 Lines = Mapping[str, Mapping[str, str]]  # of a figure: name of a line -> value of the setting -> group
 
 
@@ -158,6 +159,9 @@ def read_study(
     kept = tuple(result for result in found.results if result.label in planned)
     for result in kept:
         remarks += unfinished(result.label, result.decisions, lengths.get(result.env, sweep.steps))
+    for env, end in {(result.env, round(float(result.step[-1]))): None for result in kept}:
+        if end > sweep.steps:
+            remarks.append(f"{env}: scores are over {end:,} decisions, where this scale has {sweep.steps:,}.")
     for label in sorted(known.difference(planned)):
         remarks.append(f"{label} is not part of {file.name}, and left out.")
     return Study(sweep, comparison_of(kept, remarks))
@@ -168,12 +172,24 @@ def part_of(found: Comparison, groups: Sequence[str]) -> Comparison:
     return Comparison(tuple(result for result in found.results if result.group in groups), ())
 
 
-def ratios(rows: Sequence[Row], score: str = "area") -> list[Row]:
-    """How groups stand to their baseline in a score."""
-    return [row for row in rows if (row.score, row.statistic) == (score, "ratio")]
+def of_statistic(rows: Sequence[Row], statistic: str, score: str = "area") -> list[Row]:
+    """How groups stand to their baseline in a score: by ``ratio``, or by ``difference``."""
+    return [row for row in rows if (row.score, row.statistic) == (score, statistic)]
+
+
+def side(row: Row) -> int:
+    """1 or -1 where an interval lies above or below what no effect would give; 0 where that cannot be told."""
+    nothing = _nothing(row)
+    return 0 if row.seeds < FEWEST else int(row.low > nothing) - int(row.high < nothing)
 
 
 def verdict(row: Row) -> str:
-    """What the interval of a ratio says."""
-    told = "above 1" if row.low > 1 else "below 1" if row.high < 1 else "not told from 1"
+    """A figure with what its interval says."""
+    few = f"{row.seeds} seeds, too few to tell"
+    told = few if row.seeds < FEWEST else f"{('not told from', 'above', 'below')[side(row)]} {_nothing(row)}"
     return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f}), {told}"
+
+
+def _nothing(row: Row) -> int:
+    """What a figure is where nothing differs."""
+    return 1 if row.statistic == "ratio" else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Grid:
     ours: frozenset[int] = frozenset()  # columns that our runs fill
     marked: frozenset[int] = frozenset()  # rows to look at
     faint: frozenset[int] = frozenset()  # rows to look at after those
+    bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column, as their source prints them
 
     def html(self) -> Html:
         """A figure with its caption, which can be scrolled sideways where it is too wide."""
@@ -53,8 +54,8 @@ class Grid:
             tag(
                 "tr",
                 tag("th", row[0], scope="row"),
-                *(tag("td", row[i], class_=style(i, row[i])) for i in columns[1:]),
-                class_="marked" if number in self.marked else "faint" if number in self.faint else None,
+                *(tag("td", self._strong(number, i), class_=style(i, row[i])) for i in columns[1:]),
+                class_=self._mark(number) or None,
             )
             for number, row in enumerate(self.rows)
         ]
@@ -64,25 +65,42 @@ class Grid:
         return tag("figure", caption, scroller, id=self.name)
 
     def markdown(self) -> str:
-        lines = [self.heading, ("---",) * len(self.heading), *self.rows]
-        cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-        table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+        heading, *rows = self._lines(_markdown, "**{}**".format)
+        table = "\n".join(f"| {' | '.join(line)} |" for line in (heading, ["---"] * len(heading), *rows))
         return f"**{self.title}** {self.note}".strip() + f"\n\n{table}\n"
 
     def latex(self) -> str:
-        """A tabular of the standard kind: it needs no package."""
-        lines = [" & ".join(map(_latex, row)) + r" \\" for row in (self.heading, *self.rows)]
-        lines.insert(1, r"\hline")
-        columns = "l" + "r" * (len(self.heading) - 1)
-        body = "\n".join(lines)
-        return f"% {self.title}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n"
+        """A tabular of the standard kind: it needs no package. Title and note are comments, for a caption."""
+        heading, *rows = self._lines(_latex, r"\textbf{{{}}}".format)
+        first, *others = (" & ".join(line) + r" \\" for line in (heading, *rows))
+        comments = (f"% {' '.join(text.split())}" for text in (self.title, self.note) if text)
+        columns = "l" + "r" * (len(heading) - 1)
+        tabular = (rf"\begin{{tabular}}{{{columns}}}", first, r"\hline", *others, r"\end{tabular}")
+        return "\n".join((*comments, *tabular)) + "\n"
 
     def write(self, folder: Path) -> None:
         """NAME.csv, NAME.md and NAME.tex."""
         with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([self.heading, *self.rows])
+            csv.writer(file, lineterminator="\n").writerows(self._lines(str, str))
         (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
         (folder / f"{self.name}.tex").write_text(self.latex(), encoding="utf-8")
+
+    def _strong(self, row: int, column: int) -> str:
+        text = self.rows[row][column]
+        return tag("strong", text) if (row, column) in self.bold else text
+
+    def _lines(self, plain: Callable[[str], str], strong: Callable[[str], str]) -> list[list[str]]:
+        """Heading and rows of a file; what the page colours has a column of its own."""
+        lines = [
+            [strong(plain(cell)) if (number, i) in self.bold else plain(cell) for i, cell in enumerate(row)]
+            for number, row in enumerate(self.rows)
+        ]
+        found = [[*map(plain, self.heading)], *lines]
+        marks = ["mark", *map(self._mark, range(len(lines)))]
+        return [[*line, mark] for line, mark in zip(found, marks, strict=True)] if any(marks[1:]) else found
+
+    def _mark(self, row: int) -> str:
+        return "marked" if row in self.marked else "faint" if row in self.faint else ""
 
 
 def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Grid:
@@ -91,6 +109,10 @@ def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[
 
 def _is_numeric(text: str) -> bool:
     return bool(NUMERIC.fullmatch(text)) or text in INSTEAD_OF_NUMBERS
+
+
+def _markdown(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _latex(text: str) -> str:

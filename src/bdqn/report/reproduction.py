@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from bdqn.report.drawings import drawings
 from bdqn.report.grid import MISSING, NO_RATIO, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.runs import Record, Runs
-from bdqn.report.summary import band, charts, colour_of, section, show
+from bdqn.report.summary import band, caution, charts, colour_of, fewer_episodes, section, show
 from bdqn.settings import ReadWith
 
 GREEDY_EPSILON = 0.001  # of DDQN+
@@ -26,6 +28,9 @@ ID = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
 # Columns of Tables 2 and 4, and the agents that fill them.
 AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Bootstrap": "bootstrapped", "NoisyNet": "noisy"}
 DROPOUT_AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Dropout-DDQN": "dropout", "Random": "random"}
+FILLING = {**AGENTS, **DROPOUT_AGENTS}
+# What makes an agent of that name the paper's.
+OF_PAPER = {"bdqn": {"acting": "thompson", "last_layer": "regression"}}
 # Settings of Table 5 that do nothing without these, although they may be set.
 ALSO_READ_WITH: ReadWith = {
     "sample_interval": ("acting", "thompson"),
@@ -33,6 +38,7 @@ ALSO_READ_WITH: ReadWith = {
 }
 INSTEAD = {"episode": "per episode", "inverse-gamma": "learned"}  # of a number: what a switch's value comes to
 
+K = TypeVar("K")
 Score = Callable[[Record], float]
 final: Score = attrgetter("final")
 
@@ -56,18 +62,29 @@ def at_greedy_epsilon(record: Record) -> float:
     return record.evaluated_at(GREEDY_EPSILON)
 
 
+def setting_of(record: Record, name: str) -> str | None:
+    """What a run was set to, as text; of kept results, what their group's name says of it. None: not known."""
+    named = dict(word.split("=", 1) for word in record.group.split() if "=" in word)
+    found = named.get(name) if record.kept else record.settings.get(name)
+    return None if found is None else str(found)
+
+
+def unlike_paper(record: Record) -> bool:
+    """Whether this is known to be another agent than the paper's of that name."""
+    wanted = OF_PAPER.get(record.agent, {})
+    return any(setting_of(record, name) not in (None, value) for name, value in wanted.items())
+
+
 @dataclass(frozen=True)
 class Ours:
-    """Our runs of one game, by what they stand for in the paper: each agent's first group, where it first ran."""
+    """Our runs of one game, by what they stand for in the paper: of one environment, and of one group per agent."""
 
     game: str
-    runs: Runs
+    by_agent: Mapping[str, Sequence[Record]]
     seed: int  # of the bootstrap, so that the same scores have the same interval in every table
 
-    def of(self, agent: str) -> list[Record]:
-        found = (r for r in self.runs.records if game_of(r.env) == self.game and r.agent == agent)
-        mine = [r for r in found if not unlimited_atlantis(r)]
-        return [r for r in mine if (r.group, r.env) == (mine[0].group, mine[0].env)]
+    def of(self, agent: str) -> Sequence[Record]:
+        return self.by_agent.get(agent, ())
 
     def by_seed(self, agent: str, score: Score = final) -> dict[int, float]:
         """Scores by seed; none unless all are known."""
@@ -76,7 +93,8 @@ class Ours:
 
     def score(self, agent: str, score: Score = final) -> str:
         scores = self.by_seed(agent, score)
-        return self._over_seeds(scores) if scores else MISSING
+        short = fewer_episodes(self.of(agent)) if score is final else ""  # an evaluation has its own episodes
+        return self._over_seeds(scores, short) if scores else MISSING
 
     def ratio(self, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
         """One mean over seeds over another; an interval needs several seeds of both, and positive scores."""
@@ -112,26 +130,62 @@ class Ours:
         ends = {float(record.step[-1]) for agent in agents for record in self.of(agent)}
         return " / ".join(si(end) for end in sorted(ends)) or MISSING
 
-    def _over_seeds(self, scores: Mapping[int, float]) -> str:
+    def _over_seeds(self, scores: Mapping[int, float], note: str = "") -> str:
         values = np.array(list(scores.values()))
         interval = stats.bootstrap(stats.mean, {self.game: values}, self._rng()) if len(values) > 1 else None
-        return _estimate(float(values.mean()), interval, [len(values)], si)
+        return _estimate(float(values.mean()), interval, [len(values)], si, note)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
 
 
+def ours_by_game(runs: Runs, seed: int) -> dict[str, Ours]:
+    """What we have of every game: an agent's group that is like the paper's, the same on all games where it can be.
+
+    That is the one with the most games; of several, the first.
+    """
+    usual = [r for r in runs.records if r.agent in FILLING.values() and not unlimited_atlantis(r)]
+    played = {game: _in_one_env([r for r in usual if game_of(r.env) == game]) for game in paper.GAMES}
+    games = Counter(group for records in played.values() for group in {r.group for r in records})
+
+    def chosen(records: Sequence[Record]) -> Sequence[Record]:
+        groups = _by(records, attrgetter("group"))
+        return groups[min(groups, key=lambda group: (any(map(unlike_paper, groups[group])), -games[group]))]
+
+    agents = {game: _by(records, attrgetter("agent")) for game, records in played.items()}
+    return {
+        game: Ours(game, {agent: chosen(records) for agent, records in mine.items()}, seed)
+        for game, mine in agents.items()
+    }
+
+
+def _in_one_env(records: Sequence[Record]) -> Sequence[Record]:
+    """The runs of the first environment that has both sides of the paper's ratios; else one of them; else none."""
+
+    def sides(mine: Sequence[Record]) -> int:
+        return len({"bdqn", "ddqn"} & {record.agent for record in mine})
+
+    return max(_by(records, attrgetter("env")).values(), key=sides, default=[])
+
+
+def _by(records: Iterable[Record], key: Callable[[Record], K]) -> dict[K, list[Record]]:
+    found: dict[K, list[Record]] = {}
+    for record in records:
+        found.setdefault(key(record), []).append(record)
+    return found
+
+
 def _estimate(
-    value: float, interval: stats.Interval | None, seeds: Sequence[int], shown: Callable[[float], str]
+    value: float, interval: stats.Interval | None, seeds: Sequence[int], shown: Callable[[float], str], note: str = ""
 ) -> str:
-    """A figure with its interval and the number of seeds, of both sides where they differ."""
+    """A figure with its interval, the number of seeds, of both sides where they differ, and what else it needs."""
     ends = [" to ".join(shown(float(end)) for end in interval)] if interval else []
     numbers = list(dict.fromkeys(seeds))
     counted = f"{' and '.join(map(str, numbers))} seed{'s' * (numbers != [1])}"
-    return f"{shown(value)} ({'; '.join([*ends, counted])})"
+    return f"{shown(value)} ({'; '.join(filter(None, [*ends, counted, note]))})"
 
 
-def score_table(ours: Mapping[str, Ours]) -> Grid:
+def score_table(ours: Mapping[str, Ours], runs: Runs) -> Grid:
     """Table 2, and ours."""
     rows = {}
     for game, cells in paper.SCORES.rows.items():
@@ -141,13 +195,14 @@ def score_table(ours: Mapping[str, Ours]) -> Grid:
         }
         rows[game] = _beside(cells, ours=values) | {"Human, later": show(paper.LATER_HUMAN[game])}
     note = (
-        "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds), over the decisions under "
-        "Step, which all runs of the environment have taken. DDQN+ is our DDQN at evaluation epsilon 0.001 (bdqn "
-        "evaluate RUNS --epsilon 0.001 --keep). SC and SC+ count decisions of whole runs until our BDQN beats the "
-        "paper's Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not implemented here. The "
-        "last column: human scores of Wang et al. (2016), which later papers use."
+        "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds; episodes, where fewer had "
+        "ended), over the decisions under Step, which all runs of the environment have taken. DDQN+ is our DDQN at "
+        "evaluation epsilon 0.001 (bdqn evaluate RUNS --epsilon 0.001 --keep). SC and SC+ count decisions of whole "
+        "runs until our BDQN beats the paper's Human and DDQN+. A dash: never reached. CTS, Pixel and Reactor are not "
+        "implemented here. The last column: human scores of Wang et al. (2016), which later papers use. Bold: as the "
+        "paper prints it."
     )
-    return _paired("paper-table-2", paper.SCORES, rows, note)
+    return _paired("paper-table-2", paper.SCORES, rows, note + caution(runs))
 
 
 def ratio_table(ours: Mapping[str, Ours]) -> Grid:
@@ -183,6 +238,30 @@ def dropout_table(ours: Mapping[str, Ours]) -> Grid:
     return _paired("paper-table-4", paper.DROPOUT, rows, "Ours as in Table 2.")
 
 
+def group_table(ours: Mapping[str, Ours]) -> Grid:
+    """Which of our runs every column is made of."""
+    rows = []
+    for column, agent in FILLING.items():
+        records = chain.from_iterable(mine.of(agent) for mine in ours.values())
+        made = _by(records, lambda record: (record.group, _telling(record)))
+        lines = [[column, *made_of, ", ".join(_by(mine, attrgetter("env")))] for made_of, mine in made.items()]
+        rows += lines or [[column, MISSING, "-", "-"]]
+    note = (
+        "All cells of a game are of one environment: the first that has both bdqn and ddqn, else one of them. There, "
+        "all cells of an agent are of one group. BDQN: one with acting = thompson and last_layer = regression, as in "
+        "the paper, before others. Of several: the one with the most games, then the first. DDQN+ is of the same runs "
+        "as DDQN."
+    )
+    heading = ["column", "group", "settings", "environments"]
+    return grid("paper-groups", "What our columns are made of", heading, rows, note)
+
+
+def _telling(record: Record) -> str:
+    """The settings by which the paper's agent is told from others of its name."""
+    known = {name: setting_of(record, name) for name in OF_PAPER.get(record.agent, {})}
+    return ", ".join(f"{name} = {value or 'not known'}" for name, value in known.items()) or "-"
+
+
 def _scores(ours: Ours, agents: Mapping[str, str]) -> dict[str, str]:
     """Our cells of a table of scores."""
     scores = {column: ours.score(agent) for column, agent in agents.items()}
@@ -202,7 +281,14 @@ def _paired(name: str, table: paper.Table, rows: Mapping[str, Mapping[str, str]]
     heading = ["game", *next(iter(rows.values()))]
     lines = ([game, *row.values()] for game, row in rows.items())
     made = grid(name, f"Table {table.number}. {table.title}", heading, lines, note)
-    return replace(made, ours=frozenset(i for i, title in enumerate(heading) if title.endswith(" ours")))
+    bold = (
+        (i, heading.index(column))
+        for i, cells in enumerate(table.rows.values())
+        for column, cell in cells.items()
+        if cell.bold
+    )
+    ours = (i for i, title in enumerate(heading) if title.endswith(" ours"))
+    return replace(made, ours=frozenset(ours), bold=frozenset(bold))
 
 
 def hyperparameter_table(runs: Runs) -> Grid:
@@ -253,9 +339,9 @@ def claim_table() -> Grid:
 def tables(runs: Runs, rng: np.random.Generator) -> list[Grid]:
     """All of the paper's tables, with ours."""
     seed = int(rng.integers(2**32))
-    ours = {game: Ours(game, runs, seed) for game in paper.GAMES}
-    paired = [score_table(ours), ratio_table(ours), dropout_table(ours), hyperparameter_table(runs)]
-    return [strategy_table(), *paired, claim_table(), check_table()]
+    ours = ours_by_game(runs, seed)
+    paired = [score_table(ours, runs), ratio_table(ours), dropout_table(ours), group_table(ours)]
+    return [strategy_table(), *paired, hyperparameter_table(runs), claim_table(), check_table()]
 
 
 # --- figures ------------------------------------------------------------------------------------------------------
@@ -263,18 +349,16 @@ def tables(runs: Runs, rng: np.random.Generator) -> list[Grid]:
 
 def _lines(runs: Runs, records: Sequence[Record], rng: np.random.Generator) -> list[Series]:
     """Learning curves of some records, by group."""
-    groups = {group: [r for r in records if r.group == group] for group in dict.fromkeys(r.group for r in records)}
     return [
         band(group, colour_of(runs, group), mine[0].step, np.array([record.curve for record in mine]), rng)
-        for group, mine in groups.items()
+        for group, mine in _by(records, attrgetter("group")).items()
     ]
 
 
 def game_curves(runs: Runs, rng: np.random.Generator) -> Html:
     """The learning curves of the 15 games; those that are not drawn are named."""
     drawn = {}
-    for game in paper.GAMES:
-        ours = Ours(game, runs, 0)
+    for game, ours in ours_by_game(runs, 0).items():
         if records := [*ours.of("bdqn"), *ours.of("ddqn")]:
             drawn[game] = line_chart(f"game-{game}", paper.full_name(game), _lines(runs, records, rng), "return")
     known = {game_of(env) for env in runs.envs}
@@ -307,17 +391,15 @@ def _variants(
 
 def figures(runs: Runs, rng: np.random.Generator) -> list[Html]:
     """The paper's figures as far as our runs go, and its drawings."""
-    usual = _by_env(record for record in runs.records if not unlimited_atlantis(record))
-    unlimited = _by_env(record for record in runs.records if unlimited_atlantis(record))
+    usual = _by((record for record in runs.records if not unlimited_atlantis(record)), attrgetter("env"))
+    unlimited = _by((record for record in runs.records if unlimited_atlantis(record)), attrgetter("env"))
     dropout = {
         env: [r for r in mine if r.agent in DROPOUT_AGENTS.values()]
         for env, mine in usual.items()
         if any(r.agent == "dropout" for r in mine)
     }
     rates = {
-        env: [r for r in mine if r.agent in ("bdqn", "ddqn")]
-        for env, mine in usual.items()
-        if len(set({r.group: r.settings.get("learning_rate") for r in mine if r.agent == "ddqn"}.values())) > 1
+        env: [r for r in mine if r.agent in ("bdqn", "ddqn")] for env, mine in usual.items() if _with_two_rates(mine)
     }
     atlantis = {env: mine for env, mine in usual.items() if game_of(env) == "Atlantis"}
     return [
@@ -330,11 +412,9 @@ def figures(runs: Runs, rng: np.random.Generator) -> list[Html]:
     ]
 
 
-def _by_env(records: Iterable[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.env, []).append(record)
-    return found
+def _with_two_rates(records: Iterable[Record]) -> bool:
+    rates = {r.group: setting_of(r, "learning_rate") for r in records if r.agent == "ddqn"}
+    return len(set(rates.values()) - {None}) > 1
 
 
 def _repeated(runs: Runs, atlantis: Mapping[str, Sequence[Record]]) -> Html:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,11 +15,12 @@ import numpy as np
 
 from bdqn.agents import AGENTS
 from bdqn.report.compare import Result, comparison_of, is_seed, read_comparison, read_results
-from bdqn.report.load import Array, read_run, read_table
+from bdqn.report.load import Array, DamagedFile, read_config, read_json, read_run, read_table
 from bdqn.sweep.folder import COLUMNS, SweepFolder
 from bdqn.sweep.plan import suffix_of
 
 UNCOMPARED = ("seed", "steps", "threads", "device", "schedule")  # of a configuration: they make no other agent
+Planned = tuple[str, str, int]  # environment, group and seed
 UNKNOWN = "unknown"  # the agent of a kept group that has a name of its own
 
 
@@ -46,6 +45,7 @@ class Record(Result):
     evaluated: tuple[Evaluated, ...]
     command: str
     path: Path
+    damage: str = ""  # why its metrics cannot be read
 
     @property
     def kept(self) -> bool:
@@ -69,10 +69,11 @@ class Record(Result):
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs of a report, and a sentence about each that is missing or unfinished."""
+    """All runs of a report, a sentence about each that is missing or unfinished, and which there should be."""
 
     records: tuple[Record, ...]
     remarks: tuple[str, ...]
+    planned: tuple[Planned, ...]  # kept results do not say what was planned: their runs
 
     @property
     def envs(self) -> list[str]:
@@ -85,7 +86,7 @@ class Runs:
     @property
     def recorded(self) -> Runs:
         """Those of which there is more than scores and curves."""
-        return Runs(tuple(r for r in self.records if not r.kept), self.remarks)
+        return replace(self, records=tuple(r for r in self.records if not r.kept))
 
     def of(self, group: str, env: str | None = None) -> list[Record]:
         return [r for r in self.records if r.group == group and env in (None, r.env)]
@@ -112,12 +113,21 @@ class _Place:
 def read_runs(paths: Sequence[Path]) -> Runs:
     """The runs in these directories, each a sweep's, a run's, or what `bdqn compare` has kept of a sweep."""
     kept = [path for path in paths if _is_kept(path)]
-    places = [place for path in paths if path not in kept for place in _places(path)]
-    runs = _read_places(list(_apart(_split(places)))) if places else Runs((), ())
+    places: list[_Place] = []
+    damaged = []
+    for path in (path for path in paths if path not in kept):
+        try:
+            places += _places(path)
+        except DamagedFile as error:
+            damaged.append(f"{path} is missing: {error}")
+    runs = _read_places(list(_apart(_split(places)))) if places else Runs((), (), ())
     for path in kept:
-        more = _read_kept(path, runs)
-        runs = Runs((*runs.records, *more.records), (*runs.remarks, *more.remarks))
-    return Runs(runs.records, (*runs.remarks, *(_other_lengths(runs) if kept else ())))
+        runs = _joined(runs, _read_kept(path, runs))
+    return replace(runs, remarks=(*damaged, *runs.remarks, *(_other_lengths(runs) if kept else ())))
+
+
+def _joined(first: Runs, second: Runs) -> Runs:
+    return Runs((*first.records, *second.records), (*first.remarks, *second.remarks), (*first.planned, *second.planned))
 
 
 # --- sweeps and runs ----------------------------------------------------------------------------------------------
@@ -133,8 +143,9 @@ def _read_places(places: Sequence[_Place]) -> Runs:
         comparison = read_comparison(Path(folder))
     found = {(p.group, p.env, int(p.seed)): p for p in places}
     records = [_record(result, found[result.group, result.env, result.seed]) for result in comparison.results]
-    remarks = [remark for record in records for remark in _of_another_time(record)]
-    return Runs(tuple(map(_of_its_time, records)), (*comparison.remarks, *remarks))
+    remarks = [remark for record in records for remark in (*_of_another_time(record), *_damaged(record))]
+    planned = tuple((place.env, place.group, int(place.seed)) for place in places)
+    return Runs(tuple(map(_of_its_time, records)), (*comparison.remarks, *remarks), planned)
 
 
 def _places(path: Path) -> Iterator[_Place]:
@@ -143,12 +154,12 @@ def _places(path: Path) -> Iterator[_Place]:
             folder = path / "trials" / row["trial"]
             yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder), path)
         return
-    config = _config(path)
-    if not config:
+    if not (path / "config.toml").is_file():
         problem = "is neither a run, nor a sweep, nor a sweep's results" if path.exists() else "does not exist"
         raise FileNotFoundError(
             f"{path} {problem}: give what bdqn train or bdqn sweep printed, or where bdqn compare put its tables."
         )
+    config = read_config(path)
     agent, env, seed = (str(config[name]) for name in ("agent", "env", "seed"))
     yield _Place(path, agent, agent, env, seed, config)
 
@@ -214,17 +225,32 @@ def _numbered(group: str) -> Iterator[str]:
 def _record(result: Result, place: _Place) -> Record:
     folder = place.path
     run = read_run(folder)
+    metrics, damage = _metrics(folder / "metrics.csv")
     return Record(
         **vars(result),
         agent=place.agent,
         config=run.config,
-        meta=_json(folder / "meta.json"),
-        metrics=read_table(folder / "metrics.csv") if (folder / "metrics.csv").exists() else {},
+        meta=read_json(folder / "meta.json"),
+        metrics=metrics,
         episodes=(run.step, run.raw_return),
         evaluated=tuple(_evaluated(folder)),
         command=_text(folder / "command.txt"),
         path=folder,
+        damage=damage,
     )
+
+
+def _metrics(path: Path) -> tuple[Mapping[str, Array], str]:
+    """A run's metrics, and why there are none if they cannot be read: its scores are known all the same."""
+    try:
+        return (read_table(path, ("step",)) if path.exists() else {}), ""
+    except DamagedFile as error:
+        return {}, str(error)
+
+
+def _damaged(record: Record) -> Iterator[str]:
+    if record.damage:
+        yield f"{record.label}: its metrics are left out. {record.damage}"
 
 
 def _of_its_time(record: Record) -> Record:
@@ -243,23 +269,17 @@ def _of_another_time(record: Record) -> Iterator[str]:
 
 
 def _config(folder: Path) -> Mapping[str, Any]:
-    """A run's configuration; empty if there is none."""
-    file = folder / "config.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    """A run's configuration; empty if there is none, or none that can be read."""
+    with suppress(FileNotFoundError, DamagedFile):
+        return read_config(folder)
+    return {}
 
 
 def _evaluated(folder: Path) -> Iterator[Evaluated]:
     for path in sorted(folder.glob("evaluat*.json")):
-        found = _json(path)
+        found = read_json(path)
         with suppress(KeyError, TypeError, ValueError):
             yield Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
-
-
-def _json(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    return {}
 
 
 def _text(path: Path) -> str:
@@ -298,7 +318,8 @@ def _read_kept(folder: Path, others: Runs) -> Runs:
         for result in read_results(folder).results
     )
     lacking = "scores and learning curves only; settings, posterior diagnostics and provenance are not in its files."
-    return Runs(records, (f"{folder}: {lacking}", *comparison_of(records, ()).remarks))
+    planned = tuple((r.env, r.group, r.seed) for r in records)
+    return Runs(records, (f"{folder}: {lacking}", *comparison_of(records, ()).remarks), planned)
 
 
 def _agent_of(group: str) -> str:

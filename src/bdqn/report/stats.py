@@ -104,7 +104,8 @@ def bootstrap(
     """Percentile interval of a statistic, by resampling the seeds within each environment (stratified).
 
     It tells how much the seeds matter, not how much the choice of environments does. With n seeds per environment it is
-    too narrow, by a factor of about sqrt((n - 1) / n) for a mean.
+    too narrow, by a factor of about sqrt((n - 1) / n) for a mean, and knows nothing of Student's heavier tails: of 95 %
+    intervals on one environment about 50 % cover the truth with two seeds, 84 % with five, 90 % with ten.
     """
     arrays = _checked(scores)
     resamples = {name: array[_resample(name, len(array), rng, samples)] for name, array in arrays.items()}

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.charts import Series, line_chart
+from bdqn.report.figures import WINDOW
 from bdqn.report.grid import MISSING, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.load import Array
 from bdqn.report.runs import Record, Runs
 
-SCORES = {"final": "last 100 episodes", "area": "mean over training", "evaluation": "greedy evaluation"}
+T = TypeVar("T")
+
+SCORES = {"final": f"last {WINDOW} episodes", "area": "mean over training", "evaluation": "greedy evaluation"}
+DRAWS = "posterior/draw_differs"  # an agent that draws nothing logs 0: the mean stands for its draws
 # Metric, what it is, whether its axis is logarithmic, and what it is for a calibrated Gaussian.
 DIAGNOSTICS = (
     ("posterior/std_mean", "Spread of Q", False, None),
     ("posterior/action_gap", "Gap between the best two actions", False, None),
-    ("posterior/draw_differs", "Share of draws that act unlike the mean", False, None),
+    (DRAWS, "Share of draws that act unlike the mean", False, None),
     ("posterior/within_1_std", "Calibration: unseen targets within 1 predictive std", False, 0.68),
     ("posterior/within_2_std", "Calibration: unseen targets within 2 predictive std", False, 0.95),
     ("posterior/condition_number", "Condition number of the precision", True, None),
@@ -27,6 +33,8 @@ DIAGNOSTICS = (
     ("posterior/noise_var", "Noise variance", False, None),
 )
 DIGITS = 4  # of a score
+# Seeds, and how often (in %) their 95 % bootstrap interval holds the true mean, if scores are Gaussian.
+COVERAGE = {2: 50, 3: 74, 5: 84, 10: 90}
 
 
 def section(title: str, *body: str, lead: str = "") -> Html:
@@ -48,7 +56,8 @@ def show(value: float) -> str:
     """A score for a reader."""
     if np.isnan(value):
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 10 ** (DIGITS - 1) else f"{value:.{DIGITS - 1}g}" if value else "0"
+    rounded = f"{value:.{DIGITS - 1}g}"  # before it is judged large: 999.7 is 1,000
+    return f"{value:,.0f}" if abs(float(rounded)) >= 10 ** (DIGITS - 1) else rounded if value else "0"
 
 
 def band(name: str, colour: int, x: Array, curves: Array, rng: np.random.Generator) -> Series:
@@ -80,47 +89,78 @@ def learning_curves(runs: Runs, rng: np.random.Generator) -> Html:
     return section(
         "Learning curves",
         charts(drawn),
-        lead="Mean return of the last 100 episodes, as the agents behaved. Bands: 95 % bootstrap intervals over seeds.",
+        lead=f"Mean return of the last {WINDOW} episodes (of all that had ended, where they are fewer), as the agents "
+        f"behaved. Bands: 95 % bootstrap intervals over seeds.{caution(runs)}",
     )
+
+
+def caution(runs: Runs) -> str:
+    """What the intervals of few seeds are worth; empty if no group has few."""
+    seeds = Counter((record.env, record.group) for record in runs.records).values()
+    if not any(1 < count < max(COVERAGE) for count in seeds):
+        return ""
+    shares = ", ".join(f"{share} % with {count} seeds" for count, share in COVERAGE.items())
+    return f" Intervals of few seeds are too narrow: those that hold the true mean are about {shares}, instead of 95 %."
 
 
 # --- scores and settings ------------------------------------------------------------------------------------------
 
 
-def interval(values: Sequence[float], rng: np.random.Generator) -> str:
-    """Mean over seeds, with its interval where there are several."""
-    known = np.array([value for value in values if np.isfinite(value)])
-    if len(known) < len(values) or not len(known):
+def interval(values: Sequence[float], rng: np.random.Generator, note: str = "") -> str:
+    """Mean over seeds, with its interval where there are several, and with what should be known of it."""
+    known = np.array(values)
+    if not np.isfinite(known).all():
         return "-"
-    if len(known) == 1:
-        return show(float(known[0]))
-    low, high = stats.bootstrap(stats.mean, {"all": known}, rng)
-    return f"{show(float(known.mean()))} ({show(float(low))} to {show(float(high))})"
+    details = [note] if note else []
+    if len(known) > 1:
+        low, high = stats.bootstrap(stats.mean, {"all": known}, rng)
+        details.insert(0, f"{show(float(low))} to {show(float(high))}")
+    return show(float(known.mean())) + (f" ({'; '.join(details)})" if details else "")
 
 
 def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
-    """Every group's scores on every environment; evaluations at another epsilon where somebody asked for them."""
+    """Every group's scores where it was to run; evaluations at another epsilon where somebody asked for them."""
     epsilons = sorted({found.epsilon for record in runs.records for found in record.evaluated})
+    planned = Counter((env, group) for env, group, _ in runs.planned)
+    envs, groups = (list(dict.fromkeys(names)) for names in zip(*planned, strict=True))
+    heading = ["environment", "group", "seeds", "scored at", *SCORES.values(), *(f"at epsilon {e:g}" for e in epsilons)]
     rows = []
-    for env in runs.envs:
-        for group in runs.groups:
-            mine = runs.of(group, env)
-            cells = [interval([getattr(r, kind) for r in mine], rng) if mine else MISSING for kind in SCORES]
-            cells += [interval([r.evaluated_at(e) for r in mine], rng) if mine else MISSING for e in epsilons]
-            rows.append([env, group, str(len(mine)), _span([r.decisions for r in mine]), *cells])
-    heading = ["environment", "group", "seeds", "decisions", *SCORES.values()]
+    for env, group in ((env, group) for env in envs for group in groups if (env, group) in planned):
+        mine, several = runs.of(group, env), planned[env, group]
+        seeds = str(several) if len(mine) == several else f"{len(mine)} of {several}"
+        identity = [env, group, seeds]
+        missing = [MISSING] * (len(heading) - len(identity))
+        rows.append([*identity, *(_scores(mine, epsilons, rng) if mine else missing)])
     return grid(
         "scores",
         "Scores",
-        [*heading, *(f"at epsilon {epsilon:g}" for epsilon in epsilons)],
+        heading,
         rows,
-        "Mean over seeds (95 % bootstrap interval). A dash: not known for every seed.",
+        "Mean over seeds (95 % bootstrap interval). Scored at: the decisions that the scores stand for, and those that "
+        f"the runs have taken where they differ. A dash: not known for every seed.{caution(runs)}",
     )
 
 
+def _scores(mine: Sequence[Record], epsilons: Sequence[float], rng: np.random.Generator) -> list[str]:
+    """The cells of a group that has runs."""
+    notes = {"final": fewer_episodes(mine)}
+    scores = [interval([getattr(r, kind) for r in mine], rng, notes.get(kind, "")) for kind in SCORES]
+    return [_scored_at(mine), *scores, *(interval([r.evaluated_at(e) for r in mine], rng) for e in epsilons)]
+
+
+def _scored_at(mine: Sequence[Record]) -> str:
+    ends = _span([r.end for r in mine])
+    further = any(f"{r.decisions:g}" != f"{r.end:g}" for r in mine)  # in six digits, as ends are kept
+    return f"{ends} ({_span([r.decisions for r in mine])} taken)" if further else ends
+
+
+def fewer_episodes(mine: Sequence[Record]) -> str:
+    """How many episodes a final score is of, where that is known and some run had not ended enough."""
+    ended = [min(WINDOW, int(np.searchsorted(r.episodes[0], r.end, side="right"))) for r in mine if not r.kept]
+    return f"{_span(ended)} episode{'s' * (max(ended) > 1)}" if ended and min(ended) < WINDOW else ""
+
+
 def _span(numbers: Sequence[int]) -> str:
-    if not numbers:
-        return "0"
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
@@ -155,7 +195,10 @@ def _shown(by_env: Sequence[Sequence[str]]) -> str:
 
 
 def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    """A setting's value; of a number as many digits as tell it from any other."""
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def not_in_files(runs: Runs) -> str:
@@ -194,12 +237,29 @@ def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
 def _metric(runs: Runs, env: str, groups: Sequence[str], name: str, rng: np.random.Generator) -> list[Series]:
     found = []
     for group in groups:
-        tables = [record.metrics for record in runs.of(group, env) if name in record.metrics]
-        if tables:
-            rows = min(len(table["step"]) for table in tables)
-            values = np.array([table[name][:rows] for table in tables])
-            found.append(band(group, colour_of(runs, group), tables[0]["step"][:rows], values, rng))
+        logged = [_logged(record, name) for record in runs.of(group, env)]
+        known = [(step, values) for step, values in logged if len(step)]
+        if known:
+            at = _common_steps([step for step, _ in known])
+            curves = [values[np.searchsorted(step, at, side="right") - 1] for step, values in known]
+            found.append(band(group, colour_of(runs, group), at, np.array(curves), rng))
     return found
+
+
+def _logged(record: Record, name: str) -> tuple[Array, Array]:
+    """Where a run has logged a figure, and the figure; nowhere, if it is of draws that the run does not make."""
+    if name not in record.metrics or (name == DRAWS and record.settings.get("acting") != "thompson"):
+        return np.zeros(0), np.zeros(0)
+    step, values = record.metrics["step"], record.metrics[name]
+    known = np.isfinite(values)
+    return step[known], values[known]
+
+
+def _common_steps(steps: Sequence[Array]) -> Array:
+    """Decisions at which every run has a row of late: between the last beginning and the first end, the fewest."""
+    first, last = max(step[0] for step in steps), min(step[-1] for step in steps)
+    within = (step[(first <= step) & (step <= last)] for step in steps)
+    return min(filter(len, within), key=len, default=np.zeros(0))
 
 
 # --- provenance ---------------------------------------------------------------------------------------------------
@@ -224,18 +284,24 @@ def provenance_grids(runs: Runs) -> list[Grid]:
 
 def _facts(record: Record) -> dict[str, str]:
     meta = record.meta
-    machine = {name: value for name, value in (meta.get("machine") or {}).items() if value}
+    machine, versions = (_entry(meta, name, dict) for name in ("machine", "versions"))
     return {
         "status": str(meta.get("status", "unknown")),
         "decisions": f"{record.decisions:,} of {int(record.config['steps']):,}",
         "preset": str(record.config.get("preset", "-")),
         "protocol": str(meta.get("protocol", "-")),
         "commit": str(meta.get("git_commit") or "-"),
-        **{f"{name} version": str(version) for name, version in (meta.get("versions") or {}).items() if version},
-        "machine": ", ".join(f"{name} {value}" for name, value in machine.items()) or "-",
+        **{f"{name} version": str(version) for name, version in versions.items() if version},
+        "machine": ", ".join(f"{name} {value}" for name, value in machine.items() if value) or "-",
         "device": str(meta.get("device", record.config.get("device", "-"))),
         "threads": str(record.config.get("threads", "-")),
         "started": str(meta.get("started", "-"))[:19],
-        "resumed": str(len(meta.get("resumed") or [])),
+        "resumed": str(len(_entry(meta, "resumed", list))),
         "command": record.command or "-",
     }
+
+
+def _entry(meta: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """What a run's meta.json says under a name; an empty one if it says nothing of this kind."""
+    found = meta.get(name)
+    return found if isinstance(found, kind) else kind()

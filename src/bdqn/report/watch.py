@@ -25,7 +25,7 @@ class Recording:
     actions: tuple[str, ...]  # their names
     pictures: list[Picture]  # of each decision; none where only the observations can be shown
     observations: Array  # (decisions, numbers), between -1 and 1; without columns where there are pictures
-    mean: Array  # (decisions, actions), in the environment's rewards
+    mean: Array  # (decisions, actions), in the environment's rewards, clipped where the learner clips them
     draw: Array  # (decisions, actions): the Q-function that it acted by
     std: Array | None  # (decisions, actions): epistemic; None: this agent does not say how sure it is
     predictive_std: Array | None
@@ -34,7 +34,8 @@ class Recording:
     redrawn: NDArray[np.bool_]  # a new draw was made before this decision
     reward: Array
     ended: NDArray[np.bool_]  # the episode ended with this decision
-    outcome: Array  # discounted return that followed; NaN where it was cut short
+    outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN where it was cut short
+    centre: Array | None = None  # (decisions, actions): of the few draws that it picks from; None: the mean
 
     @property
     def draws(self) -> bool:
@@ -47,7 +48,8 @@ class Recording:
         if self.predictive_std is None:
             return None
         rows = np.arange(len(self.action))
-        centre, spread = self.mean[rows, self.action], self.predictive_std[rows, self.action]
+        belief = self.mean if self.centre is None else self.centre
+        centre, spread = belief[rows, self.action], self.predictive_std[rows, self.action]
         known = np.isfinite(self.outcome)
         if not known.any():
             return None
@@ -62,7 +64,8 @@ def watch_page(recording: Recording) -> str:
     if found is not None:
         facts["calibration"] = (
             f"the return that followed was within 1 predictive std of Q in {found[1.0]:.0%} of decisions, within 2 in "
-            f"{found[2.0]:.0%} (a calibrated Gaussian: 68% and 95%)"
+            f"{found[2.0]:.0%}; a Gaussian's 68% and 95% are no target: "
+            "the std is that of one-step targets, the return that of a whole episode"
         )
     pictures, order = _distinct(recording.pictures)
     content = {
@@ -72,9 +75,11 @@ def watch_page(recording: Recording) -> str:
         "observations": _rows(recording.observations),
         "mean": _rows(recording.mean),
         "draw": _rows(recording.draw) if recording.draws else None,
+        "centre": _rows(recording.centre),
         "std": _rows(recording.std),
         "best": _rows(recording.best),
         "action": recording.action.tolist(),
+        "greedy": recording.mean.argmax(1).tolist(),  # rounded values may tie
         "redrawn": recording.redrawn.tolist(),
         "reward": _numbers(recording.reward),
         "ended": recording.ended.tolist(),
@@ -101,7 +106,8 @@ def _stage(recording: Recording) -> Html:
     belief = "Belief about Q" if recording.std is not None else "Q-values"
     bells = [("bell-key", "belief: as wide as it is unsure")] if recording.std is not None else []
     draws = [("draw", "current draw")] if recording.draws else []
-    legend = [("mean", "mean" if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action")]
+    mean = "mean" if recording.centre is None else "mean, by which it acts greedily"
+    legend = [("mean", mean if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action")]
     return tag(
         "div",
         tag("section", seen, tag("p", "", id="status", role="status"), class_="panel seen", aria_label="Environment"),

@@ -101,6 +101,7 @@ class Tried:
     returns: tuple[float, ...]  # of complete episodes, in the environment's rewards
     decisions: int
     differs: float  # share of decisions in which the draw's action was not the mean's
+    refits: int  # while it played
 
     @property
     def mean(self) -> float:
@@ -280,7 +281,7 @@ def play(donor: Donor, values: Mapping[str, Any], episodes: int, seed: int = 0) 
     finally:
         envs.close()
     decisions = agent.steps - before
-    return Tried(dict(values), tuple(returns), decisions, differing / decisions)
+    return Tried(dict(values), tuple(returns), decisions, differing / decisions, decisions // refit.interval)
 
 
 def search(

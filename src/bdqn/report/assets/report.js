@@ -1,4 +1,4 @@
-// Under the pointer: the values of every line at the nearest point.
+// Under the pointer: the values of every line that goes as far, at its nearest point.
 for (const chart of document.querySelectorAll("figure.chart[id]")) {
   const svg = chart.querySelector("svg"), readout = chart.querySelector(".readout");
   const { start, end, most, series } = JSON.parse(chart.querySelector("script").textContent);
@@ -17,11 +17,13 @@ for (const chart of document.querySelectorAll("figure.chart[id]")) {
     cursor.setAttribute("x1", position);
     cursor.setAttribute("x2", position);
     cursor.style.display = "";
-    const parts = series.filter((line) => line.x.length).map((line) => {
-      const i = nearest(line.x, x);
-      return `${line.name.replace(/ \(\d+ seeds?\)$/, "")} ${line.y[i]}${line.band ? ` (${line.band[i]})` : ""}`;
-    });
-    readout.textContent = `${Math.round(x).toLocaleString("en")}: ${parts.join(" · ")}`;
+    const values = new Map();  // by name, which the lines of several seeds may share
+    for (const line of series.filter(({ x: xs }) => xs[0] <= x && x <= xs.at(-1))) {
+      const i = nearest(line.x, x), name = line.name.replace(/ \(\d+ seeds?\)$/, "");
+      values.set(name, [...(values.get(name) ?? []), line.y[i] + (line.band ? ` (${line.band[i]})` : "")]);
+    }
+    const parts = [...values].map(([name, found]) => `${name} ${found.join(", ")}`);
+    readout.textContent = [Math.round(x).toLocaleString("en"), parts.join(" · ")].filter(Boolean).join(": ");
   });
   svg.addEventListener("pointerleave", () => {
     cursor.style.display = "none";

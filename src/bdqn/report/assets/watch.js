@@ -12,13 +12,14 @@ const shape = (name, attributes, parent, text) => {
   return made;
 };
 const show = (value) => Number(value.toPrecision(3)).toString();
+const middle = (t, a) => (film.centre ?? film.mean)[t][a];
 const spread = (t, a) => (film.std ? film.std[t][a] : 0);
 const drawn = (t, a) => (film.draw ?? film.mean)[t][a];
 
 // The axis of Q is as long throughout, so that widths can be compared; its centre follows the values.
 const ends = film.mean.map((row, t) => {
-  const low = row.map((mean, a) => Math.min(mean - 3 * spread(t, a), drawn(t, a)));
-  const high = row.map((mean, a) => Math.max(mean + 3 * spread(t, a), drawn(t, a)));
+  const low = row.map((mean, a) => Math.min(mean, middle(t, a) - 3 * spread(t, a), drawn(t, a)));
+  const high = row.map((mean, a) => Math.max(mean, middle(t, a) + 3 * spread(t, a), drawn(t, a)));
   return [Math.min(...low), Math.max(...high)];
 });
 const half = Math.max(...ends.map(([low, high]) => (high - low) / 2), 1e-9);
@@ -80,7 +81,7 @@ film.reward.forEach((reward, t) => reward && shape("line", { class: "tick", x1: 
 if (film.std) {
   const chosen = film.action.map((a, t) => film.std[t][a]), most = Math.max(...chosen, 1e-12);
   line(chosen, most, 0);
-  line(film.best.map((row) => 1 - Math.max(...row)), 1, 2);
+  line(film.best.map((row, t) => 1 - row[film.action[t]]), 1, 2);
   entry(0, `std of the chosen action's Q (at most ${show(most)})`);
   entry(2, "probability that another action is the best");
 } else {
@@ -115,19 +116,18 @@ const go = (t) => {
   });
   for (const [side, mark] of marks) mark.textContent = show(centre() + side * half);
   rows.forEach((row, a) => {
-    const mean = film.mean[now][a], std = spread(now, a);
+    const mean = film.mean[now][a], peak = middle(now, a), std = spread(now, a);
     row.group.setAttribute("class", a === film.action[now] ? "chosen" : "");
     row.mean.setAttribute("x1", x(mean));
     row.mean.setAttribute("x2", x(mean));
     if (row.draw) row.draw.setAttribute("transform", `translate(${x(drawn(now, a))} ${floor})`);
-    if (row.bell) row.bell.setAttribute("transform", `translate(${x(mean)} ${floor}) scale(${Math.max(0.3, x(mean + std) - x(mean))} ${floor - 8})`);
+    if (row.bell) row.bell.setAttribute("transform", `translate(${x(peak)} ${floor}) scale(${Math.max(0.3, x(peak + std) - x(peak))} ${floor - 8})`);
     if (row.chance) {
       row.chance.setAttribute("width", 40 * film.best[now][a]);
       row.percent.textContent = `${Math.round(100 * film.best[now][a])}%`;
     }
   });
-  const a = film.action[now], draw = film.redrawn[now] ? ", new draw" : "";
-  const best = film.mean[now].indexOf(Math.max(...film.mean[now]));
+  const a = film.action[now], best = film.greedy[now], draw = film.redrawn[now] ? ", new draw" : "";
   const explores = best === a ? "" : `, not the mean's best (${film.actions[best]})`;
   element("status").textContent =
     `Decision ${now + 1} of ${last + 1}${draw}: ${film.actions[a]}${explores}. Reward ${show(film.reward[now])}, return so far ${show(totals[now])}.`;
