@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,6 +91,10 @@ def test_figures_have_every_seed_every_agent_and_every_action(tmp_path: Path) ->
     assert (tmp_path / "deep" / "figure.png").stat().st_size > 5000
 
 
+def told_apart(lines: Sequence[Any]) -> int:
+    return len({(line.get_color(), str(line._dash_pattern)) for line in lines})
+
+
 def test_more_lines_than_colours_are_all_drawn_and_told_apart() -> None:
     names, rng, x = [f"line {i}" for i in range(13)], np.random.default_rng(0), np.arange(3.0)
     figure = Figure()
@@ -98,13 +104,16 @@ def test_more_lines_than_colours_are_all_drawn_and_told_apart() -> None:
     for i, name in enumerate(names):
         draw_mean(means, x, np.zeros((2, 3)), i, name, rng)
     label(means, "x", "y")
-    settings = settings_figure({"title": {name: {"0": (1.0, 0.0, 2.0)} for name in names}}, "x", "y").axes[0]
-    for axes in (curves, beliefs, means, settings):
+    settings = settings_figure({"title": {name: {"0": (1.0, 0.0, 2.0)} for name in names}}, "x", "y")
+    for axes in (curves, beliefs, means):
         legend = axes.get_legend()
         assert legend is not None
         assert [text.get_text() for text in legend.get_texts()] == names
-        lines = legend.get_lines() or [container[0] for container in axes.containers]  # those with error bars
-        drawn = [(line.get_color(), str(line._dash_pattern)) for line in lines]
-        assert len(set(drawn)) == 13
+        assert told_apart(legend.get_lines()) == 13
         assert legend.get_window_extent().x0 >= axes.bbox.x1, "beside the lines, not upon them"
+    (legend,) = settings.legends
+    settings.draw_without_rendering()
+    assert [text.get_text() for text in legend.get_texts()] == names
+    assert told_apart([container[0] for container in settings.axes[0].containers]) == 13
+    assert legend.get_window_extent().y1 <= settings.axes[0].get_tightbbox().y0, "below the lines, not upon them"
     assert [look(i) for i in range(7)] == [{"color": color, "linestyle": "-"} for color in COLORS], "as they were"

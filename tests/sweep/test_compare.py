@@ -253,7 +253,17 @@ def test_a_band_holds_the_mean_of_its_curves(sweep: Folder, level: float, low: f
     line, band = axes.lines[1], axes.collections[1].get_paths()[0].vertices
     assert line.get_ydata()[-1] == 4.0
     assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((low, high))
-    assert axes.get_legend().get_texts()[1].get_text() == "new (3 seeds)"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["old (3 seeds)", "new (3 seeds)"]
+    assert not any(panel.get_legend() for panel in figure.axes), "it would hide lines"
+
+
+def test_a_legend_says_how_many_seeds_a_group_has_wherever_it_was_run(sweep: Folder) -> None:
+    sweep.add("new", OTHER, 7, [1.0] * 200)
+    sweep.add("alone", ENV, 7, [1.0] * 200)
+    (legend,) = curves_figure(read_comparison(sweep.folder).results, np.random.default_rng(0)).legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert sorted(names) == ["alone (1 seed)", "new (3 to 4 seeds)", "old (3 seeds)"]
 
 
 def test_runs_and_curves_are_kept_in_small_files(sweep: Folder, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -50,23 +51,32 @@ def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: i
         axes.plot(grid, curves.T, **look(i), alpha=0.3, linewidth=0.8)
         known = np.isfinite(curves).any(0)
         axes.plot(grid[known], np.nanmean(curves[:, known], axis=0), **look(i), linewidth=2, label=name)
-    _label_curves(axes, window)
+    _name_axes_of_curves(axes, window)
+    _legend(axes)
 
 
-def _label_curves(axes: Axes, window: int) -> None:
+def _name_axes_of_curves(axes: Axes, window: int) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 100k, not 100000
-    label(axes, "decisions", f"return, mean of {window} episodes")
+    _name_axes(axes, "decisions", f"return, mean of {window} episodes")
 
 
 def label(axes: Axes, xlabel: str, ylabel: str) -> None:
-    """What every panel has."""
+    """What a panel by itself has."""
+    _name_axes(axes, xlabel, ylabel)
+    _legend(axes)
+
+
+def _name_axes(axes: Axes, xlabel: str, ylabel: str) -> None:
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _legend(axes: Axes) -> None:
     if len(axes.get_legend_handles_labels()[0]) > len(COLORS):  # it would hide the lines
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
     else:
         axes.legend(frameon=False, loc="best")  # said, or it warns where the machine is busy
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Sequence[str], xlabel: str) -> None:
@@ -89,9 +99,17 @@ def curves_figure(results: Sequence[Result], rng: np.random.Generator, level: fl
             mine = [result for result in results if (result.env, result.group) == (env, group)]
             if mine:
                 curves = np.array([result.curve for result in mine])
-                draw_mean(axes, mine[0].step, curves, i, f"{group} ({len(mine)} seeds)", rng, level)
-        _label_curves(axes, WINDOW)
+                draw_mean(axes, mine[0].step, curves, i, f"{group} ({_seeds(results, group)})", rng, level)
+        _name_axes_of_curves(axes, WINDOW)
+    _common_legend(figure)
     return figure
+
+
+def _seeds(results: Sequence[Result], group: str) -> str:
+    """How many a group has, wherever it was run."""
+    counts = Counter(result.env for result in results if result.group == group).values()
+    least, most = min(counts), max(counts)
+    return f"{most} seed{'s' * (most > 1)}" if least == most else f"{least} to {most} seeds"
 
 
 def profiles_figure(
@@ -107,7 +125,8 @@ def profiles_figure(
             arrays = stats.by_environment(mine)
             _draw_band(axes, grid, profile(arrays), stats.bootstrap(profile, arrays, rng, level=level), i, group)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        label(axes, f"score, in units of {baseline}'s mean", "runs above it")
+        _name_axes(axes, f"score, in units of {baseline}'s mean", "runs above it")
+    _common_legend(figure)
     return figure
 
 
@@ -126,7 +145,8 @@ def settings_figure(panels: Mapping[str, Mapping[str, Points]], xlabel: str, yla
             bars = np.maximum([y - low, high - y], 0)
             axes.errorbar(x, y, bars, **look(i), marker="o", capsize=3, label=name)
         axes.set_xticks(range(len(values)), values)
-        label(axes, xlabel, ylabel)
+        _name_axes(axes, xlabel, ylabel)
+    _common_legend(figure)
     return figure
 
 
@@ -141,6 +161,17 @@ def _panels(figure: Figure, titles: Sequence[str]) -> Iterator[tuple[Axes, str]]
     for axes, title in zip(panels, titles, strict=False):
         axes.set_title(title)
         yield axes, title
+
+
+def _common_legend(figure: Figure) -> None:
+    """One for all panels, below them: within one it would hide lines."""
+    named = {
+        name: handle for axes in figure.axes for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    inches = 0.5 + 0.08 * max(map(len, named))  # that an entry takes
+    columns = max(1, int(figure.get_figwidth() / inches))
+    figure.set_figheight(figure.get_figheight() + 0.25 * -(-len(named) // columns))
+    figure.legend(named.values(), named.keys(), loc="outside lower center", frameon=False, ncols=columns)
 
 
 def draw_mean(
