@@ -12,7 +12,7 @@ from bdqn.report.experiment import Page
 from bdqn.sweep.plan import FULL, Sweep, read_scales
 
 FILES = {
-    "Pong, small": "small.toml",
+    "Two games, small": "small.toml",
     "The paper's 15 games": "sweep.toml",
     "Dropout, and random actions": "dropout.toml",
     "Atlantis without the frame limit": "atlantis.toml",
