@@ -114,7 +114,9 @@ def test_it_runs_from_end_to_end_at_a_tiny_size(tmp_path: Path, capsys: pytest.C
             assert row["Step ours"] == str(STEPS)
         else:
             assert set(ours) == {MISSING}
-    assert -21 <= float(scores["Pong"]["BDQN ours"].removesuffix(" (1 seed)")) <= 0
+    score, note = scores["Pong"]["BDQN ours"].split(" (")
+    assert -21 <= float(score) <= 0
+    assert note == f"1 seed; {STEPS // (TINY['max_episode_frames'] // 4)} episodes)"
     assert scores["Pong"]["BDQN"] == "21"
     for column in ("BDQN ours", "DDQN ours", "Dropout-DDQN ours", "Random ours"):
         assert dropout["Pong"][column] != MISSING, column
