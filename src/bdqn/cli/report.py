@@ -23,7 +23,7 @@ def run(argv: list[str]) -> int:
         "--paper", action="store_true", help="add the paper's tables and figures, with ours beside them"
     )
     parser.add_argument("--tables", metavar="DIR", help="also write every table as CSV, Markdown and LaTeX")
-    parser.add_argument("--title", help="heading of the page [the directories' names]")
+    parser.add_argument("--title", help="heading of the page [the environments]")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap [%(default)s]")
     args = parser.parse(argv)
     if args.seed < 0:
@@ -32,15 +32,13 @@ def run(argv: list[str]) -> int:
     from bdqn.report.report import make_report
     from bdqn.report.runs import read_runs
 
-    paths = [Path(path) for path in args.runs]
     with correctable():
-        found = read_runs(paths)
+        found = read_runs([Path(path) for path in args.runs])
     for remark in found.remarks:
         print(f"note: {on_one_line(remark)}")
     if not found.records:
         raise SettingError(f"{', '.join(args.runs)}: no run with a finished episode yet.")
-    title = args.title or ", ".join(path.resolve().name for path in paths[:3]) + (" and more" if len(paths) > 3 else "")
-    made = make_report(found, title=title, paper=args.paper, seed=args.seed)
+    made = make_report(found, title=args.title, paper=args.paper, seed=args.seed)
     out = Path(args.out)
     with correctable():
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,9 @@ class Report:
             table.write(folder)
 
 
-def make_report(runs: Runs, *, title: str, paper: bool = False, seed: int = 0) -> Report:
+def make_report(runs: Runs, *, title: str | None = None, paper: bool = False, seed: int = 0) -> Report:
     """Everything that these runs say; with ``paper``, beside what the paper says."""
+    title = title or _several(runs.envs)
     rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
     curves = summary.learning_curves(runs, rng)
     scores, recorded = summary.score_grid(runs, rng), runs.recorded

@@ -99,8 +99,8 @@ def caution(runs: Runs) -> str:
     seeds = Counter((record.env, record.group) for record in runs.records).values()
     if not any(1 < count < max(COVERAGE) for count in seeds):
         return ""
-    shares = ", ".join(f"{share} % with {count} seeds" for count, share in COVERAGE.items())
-    return f" Intervals of few seeds are too narrow: those that hold the true mean are about {shares}, instead of 95 %."
+    shares = ", ".join(f"{share} % with {count}" for count, share in COVERAGE.items())
+    return f" Intervals of few seeds are too narrow: the share that holds the true mean is {shares}."
 
 
 # --- scores and settings ------------------------------------------------------------------------------------------
