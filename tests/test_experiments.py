@@ -281,7 +281,12 @@ def test_a_learning_rate_that_breaks_an_agent_is_named(tmp_path: Path) -> None:
         assert f"- all, Bayesian DQN at 10x: {ratio} 0.900 (0.900 to 0.900), below 1.\n" in part
         assert "Bayesian DQN is broken" not in part
         assert f"- {GAMES[0]}, Double DQN at 30x: evaluation over that at 1x is 0.100 (" in part
-    for figure in ("adam.png", "rmsprop.png"):
+        assert f"- {GAMES[0]}, both at 1x: area ratio 1.000 (1.000 to 1.000), not told from 1.\n" in part
+        assert f"- {GAMES[1]}, both at 10x: evaluation ratio 4.500 (4.500 to 4.500), above 1.\n" in part
+    _, heads = page.split("## Head and exploration at ten times the rate, with Adam")
+    for group in ("bdqn learning_rate=0.0025", "bayesian-epsilon", "gradient-thompson"):  # all are of agent bdqn
+        assert f"- {GAMES[0]}, {group}: final over Double DQN's is 4.500 (4.500 to 4.500), above 1.\n" in heads
+    for figure in ("adam.png", "rmsprop.png", "heads.png"):
         assert (tmp_path / "out" / figure).stat().st_size > 10_000
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bdqn.report import stats
 from bdqn.report.compare import SCORES, Comparison
 from bdqn.report.experiment import Page, Study, of_statistic, part_of, side, verdict
-from bdqn.report.tables import Row
+from bdqn.report.tables import Row, pair_rows
 
 NAMES = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN"}
 FILES = {"Adam": "sweep.toml", "the paper's RMSProp": "rmsprop.toml"}
@@ -51,22 +51,52 @@ def sentences(found: Comparison, rows: list[Row], agent: str, times: dict[str, s
     return said
 
 
-page = Page(__file__)
-page.say("# Learning rates: does ten times break Double DQN, and not Bayesian DQN?")
-for optimizer, file in FILES.items():
-    page.say(f"## With {optimizer}")
+def between_agents(found: Comparison, groups: dict[str, dict[str, str]]) -> list[str]:
+    """Bayesian DQN over Double DQN, each rate by itself: a rate that suits one of them tells little of the other."""
+    said = []
+    for times, ddqn in groups["ddqn"].items():
+        rows = pair_rows(part_of(found, [ddqn, groups["bdqn"][times]]), ddqn, page.rng)
+        ratios = (row for score in SCORES for row in of_statistic(rows, "ratio", score))
+        said += [f"{row.env}, both at {times}: {row.score} ratio {verdict(row)}." for row in ratios]
+    return said
+
+
+def with_optimizer(name: str, file: str) -> Study:
+    """Each agent beside itself at the preset's rate, and then beside the other."""
+    page.say(f"## With {name}")
     study = page.read(file)
     rows: list[Row] = []
-    lines = {}
-    for agent, name in NAMES.items():
-        groups = rates_of(study, agent)
-        lines[name] = groups
-        mine = part_of(study.found, list(groups.values()))
+    groups = {agent: rates_of(study, agent) for agent in NAMES}
+    for agent, rates in groups.items():
+        mine = part_of(study.found, list(rates.values()))
         if mine.results:
-            page.say(f"### {name}")
-            compared = page.compare(mine, groups["1x"])
+            page.say(f"### {NAMES[agent]}")
+            compared = page.compare(mine, rates["1x"])
             rows += compared
-            page.points(sentences(mine, compared, agent, {group: times for times, group in groups.items()}))
+            page.points(sentences(mine, compared, agent, {group: times for times, group in rates.items()}))
+    if rows:
+        page.say("### Bayesian DQN over Double DQN")
+        page.points(between_agents(study.found, groups))
+    lines = {NAMES[agent]: rates for agent, rates in groups.items()}
     figure = "adam.png" if file == "sweep.toml" else "rmsprop.png"
     page.settings(figure, rows, lines, "learning rate, in the preset's")
+    return study
+
+
+def heads_and_draws(study: Study) -> None:
+    """At ten times the rate: Double DQN, Bayesian DQN, and each of the two changes that lie between them."""
+    page.say("## Head and exploration at ten times the rate, with Adam")
+    between = page.read("heads.toml").found
+    ddqn, bdqn = (rates_of(study, agent)["10x"] for agent in NAMES)
+    cells = Comparison((*part_of(study.found, [ddqn, bdqn]).results, *between.results), ())
+    rows = page.compare(cells, ddqn)
+    ratios = (row for score in SCORES for row in of_statistic(rows, "ratio", score))
+    page.points([f"{row.env}, {row.group}: {row.score} over Double DQN's is {verdict(row)}." for row in ratios])
+    page.curves("heads.png", cells)
+
+
+page = Page(__file__)
+page.say("# Learning rates: does ten times break Double DQN, and not Bayesian DQN?")
+adam, _ = [with_optimizer(name, file) for name, file in FILES.items()]
+heads_and_draws(adam)
 page.write()
