@@ -16,7 +16,7 @@ import rich.console
 
 from bdqn.cli import main
 from bdqn.directory import locked
-from bdqn.sweep.display import Row, Status, _table, watching
+from bdqn.sweep.display import Pace, Row, Status, _table, watching
 from bdqn.sweep.engine import Work
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import read_sweep
@@ -201,6 +201,15 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
         "         bdqn on CartPole-v1: 1 done, 2 running, 0 waiting, 0 failed, 100 decisions/s",
         "         ddqn on CartPole-v1: 0 done, 1 running, 1 waiting, 1 failed, 300 decisions/s",
     ]
+
+
+def test_the_time_left_goes_by_the_sweeps_own_pace() -> None:
+    """A trial that has just begun says 10,000 a second of itself, and learns at 900."""
+    pace = Pace()
+    assert pace.of_late(0.0, 50_000, at_first=10_000.0) == 10_000.0, "nothing else is known"
+    assert pace.of_late(30.0, 77_000, at_first=900.0) == 900.0
+    assert pace.of_late(60.0, 110_000, at_first=10_000.0) == 1_000.0
+    assert pace.of_late(360.0, 140_000, at_first=10_000.0) == 100.0, "of the last five minutes: 30,000 in 300 s"
 
 
 def test_the_table_of_a_sweep_shows_names_as_they_are(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bdqn.sweep.engine import Work
 
 LIVE, LINES = 1.0, 30.0  # seconds between looks
+SETTLED, MEMORY = 60.0, 300.0  # seconds after which a sweep's own pace counts, and that it is taken over
 COUNTS = ("done", "running", "waiting", "failed")  # fields of a row
 
 
@@ -52,7 +54,25 @@ class Status:
         return duration((self.total - self.decisions) / self.per_second) if self.per_second else "unknown time"
 
 
-def look(sweep: Sweep, folder: SweepFolder, work: Work) -> Status:
+class Pace:
+    """How fast a sweep is, trials that begin and end included.
+
+    What the running ones say of themselves swings: before it learns, a trial is ten times as fast.
+    """
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque()
+
+    def of_late(self, now: float, decisions: int, at_first: float) -> float:
+        """Decisions per second up to now; until that can be told, ``at_first``."""
+        self._looks.append((now, decisions))
+        while now - self._looks[0][0] > MEMORY:
+            self._looks.popleft()
+        then, before = self._looks[0]
+        return (decisions - before) / (now - then) if now - then >= SETTLED else at_first
+
+
+def look(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
     """Read the running trials' own files."""
     running = {trial: folder.progress(trial, sweep.steps) for trial in work.running}
     rows = []
@@ -66,7 +86,8 @@ def look(sweep: Sweep, folder: SweepFolder, work: Work) -> Status:
     settled = len(work.done) + len(work.failed)
     decisions = settled * sweep.steps + sum(min(p.decisions, sweep.steps) for p in running.values())
     total = len(sweep.trials) * sweep.steps
-    return Status(tuple(rows), decisions, total, sum(row.per_second for row in rows))
+    per_second = pace.of_late(time.monotonic(), decisions, sum(row.per_second for row in rows))
+    return Status(tuple(rows), decisions, total, per_second)
 
 
 class Watch(Protocol):
@@ -76,6 +97,7 @@ class Watch(Protocol):
 @contextmanager
 def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watch]:
     """Something to call often: it looks only now and then, and once more at the end."""
+    pace = Pace()
     if quiet:
         yield lambda work: None
     elif sys.stdout.isatty():
@@ -83,11 +105,11 @@ def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watc
 
         with (
             Live(refresh_per_second=4) as live,
-            _every(LIVE, lambda work: _update(live, look(sweep, folder, work))) as watch,
+            _every(LIVE, lambda work: _update(live, look(sweep, folder, work, pace))) as watch,
         ):
             yield watch
     else:
-        with _every(LINES, lambda work: _print(look(sweep, folder, work))) as watch:
+        with _every(LINES, lambda work: _print(look(sweep, folder, work, pace))) as watch:
             yield watch
 
 
