@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from bdqn.report.charts import Series, line_chart, si
 from bdqn.report.drawings import drawings
 from bdqn.report.grid import MISSING, NO_RATIO, Grid, grid
 from bdqn.report.html import Html, tag
-from bdqn.report.runs import Record, Runs
+from bdqn.report.runs import Record, Runs, grouped
 from bdqn.report.summary import band, caution, charts, colour_of, fewer_episodes, section, show
 from bdqn.settings import ReadWith
 
@@ -38,7 +38,6 @@ ALSO_READ_WITH: ReadWith = {
 }
 INSTEAD = {"episode": "per episode", "inverse-gamma": "learned"}  # of a number: what a switch's value comes to
 
-K = TypeVar("K")
 Score = Callable[[Record], float]
 final: Score = attrgetter("final")
 
@@ -149,10 +148,10 @@ def ours_by_game(runs: Runs, seed: int) -> dict[str, Ours]:
     games = Counter(group for records in played.values() for group in {r.group for r in records})
 
     def chosen(records: Sequence[Record]) -> Sequence[Record]:
-        groups = _by(records, attrgetter("group"))
+        groups = grouped(records, attrgetter("group"))
         return groups[min(groups, key=lambda group: (any(map(unlike_paper, groups[group])), -games[group]))]
 
-    agents = {game: _by(records, attrgetter("agent")) for game, records in played.items()}
+    agents = {game: grouped(records, attrgetter("agent")) for game, records in played.items()}
     return {
         game: Ours(game, {agent: chosen(records) for agent, records in mine.items()}, seed)
         for game, mine in agents.items()
@@ -165,14 +164,7 @@ def _in_one_env(records: Sequence[Record]) -> Sequence[Record]:
     def sides(mine: Sequence[Record]) -> int:
         return len({"bdqn", "ddqn"} & {record.agent for record in mine})
 
-    return max(_by(records, attrgetter("env")).values(), key=sides, default=[])
-
-
-def _by(records: Iterable[Record], key: Callable[[Record], K]) -> dict[K, list[Record]]:
-    found: dict[K, list[Record]] = {}
-    for record in records:
-        found.setdefault(key(record), []).append(record)
-    return found
+    return max(grouped(records, attrgetter("env")).values(), key=sides, default=[])
 
 
 def _estimate(
@@ -243,8 +235,8 @@ def group_table(ours: Mapping[str, Ours]) -> Grid:
     rows = []
     for column, agent in FILLING.items():
         records = chain.from_iterable(mine.of(agent) for mine in ours.values())
-        made = _by(records, lambda record: (record.group, _telling(record)))
-        lines = [[column, *made_of, ", ".join(_by(mine, attrgetter("env")))] for made_of, mine in made.items()]
+        made = grouped(records, lambda record: (record.group, _telling(record)))
+        lines = [[column, *made_of, ", ".join(grouped(mine, attrgetter("env")))] for made_of, mine in made.items()]
         rows += lines or [[column, MISSING, "-", "-"]]
     note = (
         "All cells of a game are of one environment: the first that has both bdqn and ddqn, else one of them. There, "
@@ -351,7 +343,7 @@ def _lines(runs: Runs, records: Sequence[Record], rng: np.random.Generator) -> l
     """Learning curves of some records, by group."""
     return [
         band(group, colour_of(runs, group), mine[0].step, np.array([record.curve for record in mine]), rng)
-        for group, mine in _by(records, attrgetter("group")).items()
+        for group, mine in grouped(records, attrgetter("group")).items()
     ]
 
 
@@ -391,8 +383,8 @@ def _variants(
 
 def figures(runs: Runs, rng: np.random.Generator) -> list[Html]:
     """The paper's figures as far as our runs go, and its drawings."""
-    usual = _by((record for record in runs.records if not unlimited_atlantis(record)), attrgetter("env"))
-    unlimited = _by((record for record in runs.records if unlimited_atlantis(record)), attrgetter("env"))
+    usual = grouped((record for record in runs.records if not unlimited_atlantis(record)), attrgetter("env"))
+    unlimited = grouped((record for record in runs.records if unlimited_atlantis(record)), attrgetter("env"))
     dropout = {
         env: [r for r in mine if r.agent in DROPOUT_AGENTS.values()]
         for env, mine in usual.items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from bdqn.report.compare import Result, comparison_of, is_seed, read_comparison,
 from bdqn.report.load import Array, DamagedFile, read_config, read_json, read_run, read_table
 from bdqn.sweep.folder import COLUMNS, SweepFolder
 from bdqn.sweep.plan import suffix_of
+
+T = TypeVar("T")
+K = TypeVar("K")
 
 UNCOMPARED = ("seed", "steps", "threads", "device", "schedule")  # of a configuration: they make no other agent
 Planned = tuple[str, str, int]  # environment, group and seed
@@ -171,10 +174,10 @@ def _split(places: Sequence[_Place]) -> Iterator[_Place]:
     """
     known = [place for place in places if place.config]
     differing: dict[tuple[str, ...], dict[str, None]] = {}
-    for kin, mine in _by(known, lambda place: place.kin).items():
-        alike = _by(mine, lambda place: (place.env,)).values()
+    for kin, mine in grouped(known, lambda place: place.kin).items():
+        alike = grouped(mine, lambda place: (place.env,)).values()
         presets = [name for runs in alike for name in _differing(runs) if name == "preset"]
-        more = _by(mine, lambda place: (place.env, str(place.config.get("preset")))).values()
+        more = grouped(mine, lambda place: (place.env, str(place.config.get("preset")))).values()
         differing[kin] = dict.fromkeys([*presets, *(name for runs in more for name in _differing(runs))])
     for place in places:
         settings = _settings(place.config)
@@ -182,10 +185,11 @@ def _split(places: Sequence[_Place]) -> Iterator[_Place]:
         yield replace(place, group=place.group + suffix_of(chosen))
 
 
-def _by(places: Sequence[_Place], key: Callable[[_Place], tuple[str, ...]]) -> dict[tuple[str, ...], list[_Place]]:
-    found: dict[tuple[str, ...], list[_Place]] = {}
-    for place in places:
-        found.setdefault(key(place), []).append(place)
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Those of the same key together, in the order in which they come."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
     return found
 
 
