@@ -15,6 +15,8 @@ from bdqn.agent import QAgent
 from bdqn.envs import family
 from bdqn.learner import Learner
 from bdqn.networks import Chain
+from bdqn.precision import try_bfloat16
+from bdqn.settings import SettingError
 from work import EPSILON, Contestant, Work
 
 
@@ -41,6 +43,15 @@ def learner(work: Work, agent: str, **settings: Any) -> Learner:
         **own[agent],
         **settings,
     )
+
+
+def bfloat16_is_faster() -> bool:
+    """Whether it is worth measuring: where torch must be held to older instructions it is not."""
+    try:
+        trial = try_bfloat16()
+    except SettingError:
+        return False
+    return trial.isa is None and trial.slowdown < 1
 
 
 def contestant(work: Work, agent: str, **settings: Any) -> Contestant:

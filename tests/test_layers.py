@@ -55,6 +55,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
     ("bdqn.linear", ("bdqn", "torch"), ("bdqn.linear", "bdqn.posterior", "bdqn.seeding", "bdqn.settings")),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
+    ("bdqn.precision", ("bdqn", "gymnasium"), ("bdqn.bfloat16_trial", "bdqn.settings")),
     ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior", "bdqn.backups")),
     ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from bdqn.heads import BayesianHead, Index, RegressionHead, TrainingIndices
 from bdqn.networks import ObservationSpec
 from bdqn.optim import make_optimizer
 from bdqn.posterior import Fixed, Moments, Posterior, PosteriorError
-from bdqn.qnetwork import make_network, warn_if_bfloat16_is_slow
+from bdqn.precision import prepare_bfloat16
+from bdqn.qnetwork import make_network
 from bdqn.refit import Regression, Rows, add_rows, regression_data, unseen_rows
 from bdqn.replay import Batch, Replay
 from bdqn.rules import Actions, uniform
@@ -61,7 +63,7 @@ class QAgent:
         self.choices, self.training = choices, training
         self.device = torch.device(device)
         if training.precision == "bfloat16":
-            warn_if_bfloat16_is_slow(self.device)
+            prepare_bfloat16(self.device)
         self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved, choices.prior).to(
             self.device
         )
@@ -89,7 +91,6 @@ class QAgent:
         self.refit_due = False  # true between decisions only where a refit was told to stop
         self._in_sync = True  # target and online network are equal
         self._distinct = Distinct(self.replay)
-        self._blas = ThreadpoolController()
         self._spread_watch = SpreadWatch()
         refit, head = choices.refit, self.online.head
         self.collected: Moments | None = None  # data of the regression that outlast a fit
@@ -426,12 +427,18 @@ class QAgent:
 
     def _numpy_threads(self, count: int | None = None) -> AbstractContextManager[Any]:
         """NumPy on as many threads as torch: one number to set, and no two pools that fight for the cores."""
-        limit: AbstractContextManager[Any] = self._blas.limit(limits=count or torch.get_num_threads(), user_api="blas")
+        limit: AbstractContextManager[Any] = _blas().limit(limits=count or torch.get_num_threads(), user_api="blas")
         return limit
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array on this agent's device."""
         return torch.from_numpy(array).to(self.device)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """NumPy's pools of threads. One for all agents: it holds handles of libraries, which cannot be copied."""
+    return ThreadpoolController()
 
 
 def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
@@ -98,15 +97,6 @@ class PriorFeatures(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         return self.features.forward(self.torso.forward(obs))
-
-
-def warn_if_bfloat16_is_slow(device: torch.device) -> None:
-    """Where a processor lacks the instructions, bfloat16 is correct, but several times slower than float32."""
-    if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        warnings.warn(
-            "precision is bfloat16, which this processor has to imitate: float32 is several times faster here.",
-            stacklevel=2,
-        )
 
 
 def make_network(

@@ -28,7 +28,7 @@ def fingerprint(learner: Learner) -> dict[str, str]:
     agent = learner.agent
     head = agent.online.head
     held = {
-        name: value for name, value in vars(agent).items() if name not in ("_blas", "optimizer", "_distinct")
+        name: value for name, value in vars(agent).items() if name not in ("optimizer", "_distinct")
     }  # the last: made again from replay
     parts = {
         "weights": agent.online.state_dict(),
