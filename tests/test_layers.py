@@ -56,6 +56,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.linear", ("bdqn", "torch"), ("bdqn.linear", "bdqn.posterior", "bdqn.seeding", "bdqn.settings")),
     ("bdqn.networks", ("bdqn", "gymnasium"), ()),
     ("bdqn.precision", ("bdqn", "gymnasium"), ("bdqn.bfloat16_trial", "bdqn.settings")),
+    ("bdqn.threads", ("bdqn", "gymnasium"), ()),
     ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior", "bdqn.backups")),
     ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from bdqn.checkpoint import Checkpoints, load
     from bdqn.learner import Learner, QPosterior, make
 
-__all__ = ["Checkpoints", "Learner", "QPosterior", "load", "make"]
+__version__: str
+__all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "load", "make"]
 
 _HOMES = {
     "make": "learner",
@@ -24,8 +25,17 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import torch only when something that needs it is asked for."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bdqn")
     if name not in _HOMES:
         raise AttributeError(f"module 'bdqn' has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(f"bdqn.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """What it offers, whether or not it has been imported yet."""
+    return sorted(__all__)

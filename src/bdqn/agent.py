@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from bdqn.choices import Bootstrap, Choices, QView, Refit
@@ -38,6 +35,7 @@ from bdqn.rules import Actions, uniform
 from bdqn.seeding import generator
 from bdqn.settings import Training
 from bdqn.step import Step
+from bdqn.threads import numpy_threads
 from bdqn.tree import require_like
 
 WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
@@ -174,7 +172,7 @@ class QAgent:
         self._in_sync = False
         if self.choices.refit and self.choices.refit.from_minibatches:
             assert self.collected is not None
-            with self._numpy_threads():
+            with numpy_threads():
                 add_rows(self.online.head, self.collected, phi.detach(), torch.from_numpy(batch.action), target)
         if self.updates % WEIGHT_CHECK == 0:
             self.check_finite()
@@ -275,13 +273,13 @@ class QAgent:
         try:
             with torch.no_grad():
                 # The network has the cores: threads of NumPy's would keep one busy, waiting for more to do.
-                with self._numpy_threads(1):
+                with numpy_threads(1):
                     unseen = unseen_rows(self, refit)
                     data = regression_data(self, refit, self._distinct, stop)
                 if data is None:
                     rng.state = before
                     return False
-                with self._numpy_threads():
+                with numpy_threads():
                     self._fit_last_layer(refit, data, unseen)
         except PosteriorError as error:
             raise PosteriorError(f"At decision {self.steps:,}: {error}") from error
@@ -340,7 +338,7 @@ class QAgent:
             self._redraw_acting(envs)
 
     def _draw(self, count: int) -> Index:
-        with self._numpy_threads():
+        with numpy_threads():
             draw = self.online.head.draw(self.rngs["draw"], count)
         check_draw(draw, self.steps)
         return draw
@@ -425,20 +423,9 @@ class QAgent:
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state["generators"][name]
 
-    def _numpy_threads(self, count: int | None = None) -> AbstractContextManager[Any]:
-        """NumPy on as many threads as torch: one number to set, and no two pools that fight for the cores."""
-        limit: AbstractContextManager[Any] = _blas().limit(limits=count or torch.get_num_threads(), user_api="blas")
-        return limit
-
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array on this agent's device."""
         return torch.from_numpy(array).to(self.device)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """NumPy's pools of threads. One for all agents: it holds handles of libraries, which cannot be copied."""
-    return ThreadpoolController()
 
 
 def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:

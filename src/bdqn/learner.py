@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +27,7 @@ from bdqn.replay import bytes_per_frame
 from bdqn.seeding import generator, integer_seed
 from bdqn.settings import SettingError, Training, nearest, settings_of
 from bdqn.step import Step
+from bdqn.threads import best_threads, torch_threads
 
 MOST_ENVIRONMENTS = 4096
 Callback = Callable[["Learner", Step], bool | None]
@@ -60,9 +62,13 @@ def make(
     device: str = "cpu",
     network: torch.nn.Module | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
+    threads: int | None = None,
     **settings: Any,
 ) -> Learner:
-    """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance."""
+    """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance.
+
+    ``threads`` are torch's while it learns; unset: one, or as many as torch has for Atari.
+    """
     misplaced = [] if isinstance(env, str) else sorted(settings.keys() & settings_of(AtariSettings).keys())
     if misplaced:
         raise SettingError(f"{', '.join(misplaced)} can only be set for an id: set it where the environment is made.")
@@ -74,6 +80,7 @@ def make(
         device=device,
         network=network,
         env_kwargs=env_kwargs,
+        threads=threads,
     )
 
 
@@ -100,6 +107,7 @@ class Learner:
         device: str = "cpu",
         network: torch.nn.Module | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
+        threads: int | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
         """``saved`` are the weights that it is about to be given: its network is not made larger than those."""
@@ -111,6 +119,7 @@ class Learner:
             )
         self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
         self.env_kwargs = dict(env_kwargs or {})
+        self.threads = threads or best_threads(configuration.family)
         self.envs = Environments(
             [self.make_env() for _ in range(num_envs)],
             [integer_seed(seed, f"environment-{i}") for i in range(num_envs)],
@@ -140,6 +149,23 @@ class Learner:
         self._first_action = int(self.envs.action_space.start)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
+
+    def __repr__(self) -> str:
+        configuration = self.configuration
+        who = f"{configuration.agent} on {self.env_name}, preset {configuration.preset}, seed {self.seed}"
+        return f"<bdqn.Learner: {who}, {self.num_timesteps:,} decisions>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Learner:
+        """Another learner that goes on as this one would, environments included."""
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin
+        vars(twin).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        return twin
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            "A learner cannot be pickled: learner.save(path) keeps its agent, and bdqn.load(path) loads it."
+        )
 
     # --- learning ---------------------------------------------------------------------------------------------
 
@@ -184,9 +210,10 @@ class Learner:
 
     def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
         """Learn for ``total_steps`` more decisions; a callback that returns False stops it."""
-        for step in self.steps(total_steps):
-            if callback is not None and callback(self, step) is False:
-                break
+        with torch_threads(self.threads):
+            for step in self.steps(total_steps):
+                if callback is not None and callback(self, step) is False:
+                    break
         return self
 
     # --- what it does and believes ----------------------------------------------------------------------------

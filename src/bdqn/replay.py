@@ -97,10 +97,20 @@ class Replay:
         self.reach = np.zeros((num_envs, slots), np.uint8)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
         self.seen = 0  # transitions ever written, give or take one per episode
-        self._flat: dict[str, Any] = {
-            name: array.reshape(-1, *array.shape[2:]) for name, array in self._arrays().items()
-        }
         self._lookback = np.arange(max(stack, 1) - 1, -2, -1)  # stack-1, ..., 1, 0, -1: oldest frame to next frame
+        self._flat = self._flattened()
+
+    def _flattened(self) -> dict[str, Any]:
+        """Views of the arrays with all environments in one row."""
+        return {name: array.reshape(-1, *array.shape[2:]) for name, array in self._arrays().items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy makes views of its own: copied one by one, they would part from their arrays."""
+        return {name: value for name, value in vars(self).items() if name != "_flat"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._flat = self._flattened()
 
     @property
     def slots(self) -> int:

@@ -39,12 +39,13 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
     """See that the device can be used, and choose the threads: small networks are faster on one."""
     import torch
 
+    from bdqn.threads import best_threads
+
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise SettingError(f"device {device!r} cannot be used here: {error}") from error
-    if threads is not None or family != "atari":  # torch's own choice is all cores
-        torch.set_num_threads(threads or 1)
+    torch.set_num_threads(threads or best_threads(family))
 
 
 def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:

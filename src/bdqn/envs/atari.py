@@ -6,6 +6,7 @@ its scores are raw.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -43,6 +44,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         """``game`` is a ROM's name, such as "space_invaders"."""
         ale_py = import_extra("ale_py", "atari")
         self._cv2 = import_extra("cv2", "atari")
+        self._arguments = (game, protocol, frame_size, full_action_space, render_mode)
         self.protocol = protocol
         self.description = protocol.describe()
         self.render_mode = render_mode
@@ -111,6 +113,14 @@ class AtariEnv(gym.Env[Frames, Any]):
         )
         self._lives = lives
         return self._frames.copy(), float(score), ale.game_over(with_truncation=False), truncated, info
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AtariEnv:
+        """Another emulator in the same state; the emulator itself cannot be copied."""
+        twin = memo[id(self)] = type(self)(*self._arguments)
+        twin.description = self.description
+        twin.set_env_state(self.get_env_state())
+        twin._np_random, twin._np_random_seed = copy.deepcopy((self._np_random, self._np_random_seed), memo)
+        return twin
 
     def get_env_state(self) -> dict[str, Any]:
         """Give the emulator's own state, its generator included, and what is held beside it."""
