@@ -50,6 +50,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.rules", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.settings", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.step", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.extras", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.seeding", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.packed", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
@@ -62,7 +63,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
     ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
     ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
-    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.step", "bdqn.tree")),
+    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.extras", "bdqn.step", "bdqn.tree")),
     ("bdqn.durable", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.tree", ("bdqn", "torch", "gymnasium"), ()),
     (

@@ -119,6 +119,22 @@ def test_safe_actions_follow_their_criterion(cartpole: bdqn.Learner) -> None:
     assert int(cartpole.safe_action(obs[0], "probability", threshold=1.0)) in (0, 1)
     with pytest.raises(SettingError, match="did you mean cvar"):
         cartpole.safe_action(obs, "cvarr")
+    with pytest.raises(ValueError, match=r"criterion 'probability' needs threshold=\.\.\., in the unit of"):
+        cartpole.safe_action(obs, "probability")
+    with pytest.raises(ValueError, match="criterion 'lcb' takes scale, not 'threshold'"):
+        cartpole.safe_action(obs, threshold=1.0)
+
+
+@pytest.mark.parametrize("device", ["meta", "nonsense"])
+def test_a_device_that_cannot_be_used_is_refused_at_once(device: str) -> None:
+    with pytest.raises(SettingError, match=f"^device '{device}' cannot be used here, as cpu can"):
+        bdqn.make("ddqn", "CartPole-v1", device=device)
+
+
+def test_settings_by_the_names_of_other_libraries_are_answered_with_ours() -> None:
+    for name, answer in {"lr": "did you mean learning_rate", "verbose": "callback", "total_timesteps": "learn"}.items():
+        with pytest.raises(SettingError, match=f"ddqn has no setting '{name}'; .*{answer}"):
+            bdqn.make("ddqn", "CartPole-v1", **{name: 1})
 
 
 def test_an_agent_without_posterior_says_so() -> None:

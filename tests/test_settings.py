@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from bdqn.settings import SettingError, Training, build, nearest, setting, settings_of
+from bdqn.agents import AGENTS, ddqn
+from bdqn.cli.train import Options
+from bdqn.schedule import Schedule
+from bdqn.settings import CALLED_ELSEWHERE, SettingError, Training, build, nearest, setting, settings_of
 
 
 @dataclass(frozen=True)
@@ -140,3 +143,44 @@ def test_a_loss_cannot_be_divided_by_nothing() -> None:
 )
 def test_the_nearest_name_is_suggested(typed: str, says: str) -> None:
     assert nearest(typed, {"learning_rate", "gamma", "batch_size"}).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("lr", "learning_rate"),
+        ("alpha", "learning_rate"),
+        ("discount", "gamma"),
+        ("epsilon", "exploration_initial_eps or exploration_final_eps"),
+        ("exploration_fraction", "exploration_decay_steps"),
+        ("memory", "buffer_size"),
+        ("capacity", "buffer_size"),
+        ("batch", "batch_size"),
+        ("n_step", "n_steps"),
+        ("hidden_sizes", "features or mlp_layers"),
+        ("target_update", "target_update_interval"),
+        ("tau", "target_update_interval"),
+    ],
+)
+def test_names_of_other_programs_are_understood(typed: str, meant: str) -> None:
+    known = {*settings_of(Training), *settings_of(ddqn.Settings)}
+    assert nearest(typed, known) == f"did you mean {meant}?"
+    flags = {f"--{name.replace('_', '-')}" for name in known}
+    assert nearest(f"--{typed.replace('_', '-')}", flags) == f"did you mean {_as_flags(meant)}?"
+
+
+def _as_flags(names: str) -> str:
+    return " or ".join(f"--{name.replace('_', '-')}" for name in names.split(" or "))
+
+
+def test_what_other_names_mean_exists() -> None:
+    parts = (Training, Options, Schedule, *(recipe.settings for recipe in AGENTS.values()))
+    known = {"quiet", "ridge", *(name for part in parts for name in settings_of(part))}
+    assert {one for meant in CALLED_ELSEWHERE.values() for one in meant.split()} <= known
+    assert not known & CALLED_ELSEWHERE.keys()
+
+
+def test_what_is_done_elsewhere_is_said_where_it_is_no_setting() -> None:
+    assert nearest("total_timesteps", {"steps", "seed"}) == "did you mean steps?"
+    assert "learn(50_000)" in nearest("total_timesteps", {"gamma"})
+    assert "callback" in nearest("verbose", settings_of(Training))

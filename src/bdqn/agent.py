@@ -62,9 +62,9 @@ class QAgent:
         self.device = torch.device(device)
         if training.precision == "bfloat16":
             prepare_bfloat16(self.device)
-        self.online = make_network(spec, num_actions, choices.head, training, seed, network, saved, choices.prior).to(
-            self.device
-        )
+        self.online = make_network(
+            spec, num_actions, choices.head, training, seed, network, saved, choices.prior, choices.copies
+        ).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
         self.replay = Replay(

@@ -134,6 +134,7 @@ class Choices:
     refit: Refit | None = None
     masks: Masks | None = None
     prior: MakePrior | None = None  # a frozen random module beside the torso
+    copies: int = 1  # how many numbers the head trains for each weight of the dense layers
     learns: bool = True
 
     @property

@@ -61,6 +61,11 @@ def preset_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+def family_of(preset: str) -> str:
+    """Whose values to show of a preset: ``default-atari`` says its family itself, and others apply to any."""
+    return next((family for family in FAMILIES if preset.endswith(f"-{family}")), "classic")
+
+
 def read_preset(name: str, family: str) -> dict[str, Any]:
     """A preset's content; ``default`` is looked up by family."""
     names = preset_names()

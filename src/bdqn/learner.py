@@ -18,6 +18,7 @@ from bdqn import rules
 from bdqn.agent import QAgent
 from bdqn.choices import QView
 from bdqn.configure import Configuration, configure, recipe_named
+from bdqn.device import check_device, check_threads
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
 from bdqn.heads import BayesianHead
 from bdqn.memory import free_memory
@@ -117,9 +118,11 @@ class Learner:
                 if isinstance(env, gym.Env)
                 else f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}."
             )
+        check_device(device)
         self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
         self.env_kwargs = dict(env_kwargs or {})
         self.threads = threads or best_threads(configuration.family)
+        check_threads(self.threads)
         self.envs = Environments(
             [self.make_env() for _ in range(num_envs)],
             [integer_seed(seed, f"environment-{i}") for i in range(num_envs)],
@@ -283,6 +286,7 @@ class Learner:
             raise SettingError(f"There is no criterion {criterion!r}; {nearest(criterion, rules.SAFETY_CRITERIA)}")
         if spread not in ("epistemic", "predictive"):
             raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
+        rules.check_parameters(criterion, parameters)
         q = self.q_posterior(observation)
         std = q.std if spread == "epistemic" else q.predictive_std
         safety = rules.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)

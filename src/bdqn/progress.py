@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def unheard_is_fine(stream: TextIO) -> Iterator[None]:
-    """Print in here: if nobody reads on, as after ``| head``, that is no reason to stop training."""
+    """Print in here: if nobody reads on, as after ``| head``, or a disk is full, training need not stop."""
     try:
         yield
         stream.flush()
-    except BrokenPipeError:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
+    except OSError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Let a stream that cannot be written lead nowhere, or Python would try again when it ends, and complain."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 class Progress(Protocol):

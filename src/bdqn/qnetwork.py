@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from bdqn.heads import EnsembleHead, Head, HeadShape, Index
+from bdqn.memory import free_memory
 from bdqn.networks import FourierFeatures, ObservationSpec, make_torso, output_width, user_torso
 from bdqn.seeding import integer_seed
-from bdqn.settings import Training
+from bdqn.settings import SettingError, Training
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakePrior = Callable[[ObservationSpec, list[int], int, torch.Generator], nn.Module]  # (obs, hidden, actions, generator)
@@ -99,6 +100,23 @@ class PriorFeatures(nn.Module):
         return self.features.forward(self.torso.forward(obs))
 
 
+def check_network_memory(width: int, features: int, layers: int, num_actions: int, copies: int) -> None:
+    """Refuse dense layers that cannot fit, and say which would."""
+    per_weight = 5 * 4 * copies  # online and target network, gradients, and the optimizer's two averages
+    # The first layer, the last and all biases grow with the features, those between with their square.
+    single, square = width + num_actions + layers, layers - 1
+    needed = per_weight * (single * features + square * features**2)
+    free = free_memory()
+    budget = int(0.9 * free / per_weight)
+    if needed > per_weight * budget:
+        root = math.isqrt(single**2 + 4 * square * budget)
+        fits = (root - single) // (2 * square) if square else budget // single
+        raise SettingError(
+            f"Dense layers of {features:,} features need {needed / 1e9:,.1f} GB to be trained, but "
+            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
+        )
+
+
 def make_network(
     spec: ObservationSpec,
     num_actions: int,
@@ -108,6 +126,7 @@ def make_network(
     user: nn.Module | None,
     saved: Mapping[str, Any] | None = None,
     make_prior: MakePrior | None = None,
+    copies: int = 1,
 ) -> QNetwork:
     """A network for these observations, or on top of a user's own module, which then gives the features itself.
 
@@ -121,6 +140,8 @@ def make_network(
         weights = sum(inputs * outputs for inputs, outputs in pairwise([width, *hidden]))
         if saved is not None and weights > sum(math.prod(value.shape) for value in saved.values()):
             raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
+        if hidden:
+            check_network_memory(width, training.features, len(hidden), num_actions, copies)
         prior, prior_width = None, 0
         if make_prior is not None:
             # From a generator of its own: all else starts as it would without it.

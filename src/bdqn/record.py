@@ -26,6 +26,7 @@ import torch
 
 from bdqn import durable
 from bdqn.envs import describe
+from bdqn.extras import missing
 from bdqn.generation import is_count
 from bdqn.progress import unheard_is_fine
 from bdqn.provenance import git_commit, machine, versions
@@ -321,5 +322,5 @@ def _event_writer(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise SettingError(f"--tensorboard needs an extra: pip install 'bdqn[tensorboard]' ({error})") from error
+        raise SettingError(missing("--tensorboard", "tensorboard", error)) from error
     return SummaryWriter(str(folder), purge_step=step + 1 if step else None)

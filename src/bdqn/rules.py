@@ -5,7 +5,8 @@ Rows are environments or observations, columns are actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,3 +112,15 @@ SAFETY_CRITERIA: dict[str, Callable[..., Array]] = {
     "probability": margin_above,
     "cvar": conditional_value_at_risk,
 }
+
+
+def check_parameters(criterion: str, given: Iterable[str]) -> None:
+    """Refuse what a safety criterion does not know, and ask for what it cannot do without."""
+    parameters = inspect.signature(SAFETY_CRITERIA[criterion]).parameters.values()
+    known = {one.name: one.default is one.empty for one in parameters if one.kind is one.KEYWORD_ONLY}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"criterion {criterion!r} takes {' and '.join(known)}, not {name!r}.")
+    for name, needed in known.items():
+        if needed and name not in given:
+            raise ValueError(f"criterion {criterion!r} needs {name}=..., in the unit of the environment's returns.")

@@ -30,11 +30,70 @@ def setting(default: T, meaning: str, *, minimum: float | None = None, maximum: 
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Text that suggests what was meant by a mistyped name."""
+    """Text that suggests what was meant by a mistyped name, or by one that other programs use."""
     options = sorted(known)
-    lowered = {option.lower(): option for option in options}
-    close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
+    plain = {_plain(option): option for option in options}
+    typed = _plain(name)
+    meant = [plain[other] for other in CALLED_ELSEWHERE.get(typed, "").split() if other in plain]
+    if not meant and typed in DONE_ELSEWHERE:
+        return DONE_ELSEWHERE[typed]
+    close = meant or [plain[match] for match in difflib.get_close_matches(typed, plain, n=3, cutoff=0.5)]
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(options)}."
+
+
+def _plain(name: str) -> str:
+    """A setting and its flag are one name."""
+    return name.lower().lstrip("-").replace("-", "_")
+
+
+def _by_name(names: Mapping[str, str]) -> dict[str, str]:
+    """Of ``{meant: names of it}``, what each name means."""
+    return {name: meant for meant, others in names.items() for name in others.split()}
+
+
+# What other programs and books call our settings. A name that is near enough to be guessed need not stand here.
+CALLED_ELSEWHERE = _by_name(
+    {
+        "learning_rate": "lr alpha step_size stepsize",
+        "gamma": "discount discount_factor discount_rate",
+        "exploration_initial_eps exploration_final_eps": "eps epsilon epsilon_greedy",
+        "exploration_initial_eps": "eps_start epsilon_start initial_epsilon",
+        "exploration_final_eps": "eps_end epsilon_end eps_min epsilon_min min_epsilon final_epsilon eps_final",
+        "exploration_decay_steps": "exploration_fraction eps_decay epsilon_decay epsilon_decay_steps annealing_steps",
+        "buffer_size": "memory capacity buffer memory_size memory_capacity replay replay_size replay_capacity",
+        "batch_size": "batch bs minibatch minibatch_size",
+        "n_steps": "n_step nstep multi_step multistep",
+        "features mlp_layers": "hidden hidden_size hidden_sizes hidden_dim hidden_units hidden_layers net_arch layers",
+        "target_update_interval": "target_update target_update_freq target_network_frequency tau sync_freq",
+        "learning_starts": "warmup warm_up start_steps burn_in",
+        "reward_clip": "clip_rewards clip_reward",
+        "optimizer_eps": "adam_eps opt_eps",
+        "members": "ensemble_size num_heads n_heads ensemble",
+        "prior_var": "sigma",
+        "noise_var": "sigma_eps",
+        "ridge": "lambda lam",
+        "steps": "total_timesteps timesteps total_steps num_steps max_steps n_timesteps",
+        "num_envs": "n_envs envs",
+        "env": "env_id env_name environment game",
+        "agent": "algo algorithm",
+        "threads": "num_threads n_threads cpus",
+        "out": "output logdir log_dir save_path",
+        "eval_freq": "evaluate_every eval_every",
+        "save_freq": "checkpoint_freq save_every",
+        "quiet": "verbose",
+    }
+)
+# What other libraries set where we have something else.
+DONE_ELSEWHERE = {
+    "verbose": "a learner prints nothing: give learn() a callback to be told of every step.",
+    "policy": "the observations decide the network (network=... takes yours), and the agent's name how it explores.",
+    "policy_kwargs": "features and mlp_layers set the network's size, or network=... takes yours.",
+    "tensorboard_log": "bdqn train --tensorboard writes its events.",
+    **dict.fromkeys(
+        ("total_timesteps", "timesteps", "total_steps", "steps"),
+        "learn() is told how many decisions to take: learn(50_000).",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -154,7 +213,7 @@ class Training:
     )
     timeout_is_terminal: bool = setting(False, "treat a time-out as an end without future value")
     features: int = setting(128, "width of the last hidden layer: the features of the regression", minimum=1)
-    mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1)
+    mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1, maximum=100)
     precision: Literal["float32", "bfloat16"] = setting(
         "float32", "of the layers up to the features; bfloat16 is faster only where the processor has it"
     )

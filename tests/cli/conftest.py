@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from bdqn.cli import main
 
@@ -20,6 +21,14 @@ def _same_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """What would be drawn, instead of files: drawing takes seconds."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr("bdqn.report.figures.save", lambda figure, path: drawn.append(figure))
+    return drawn
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,9 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("train --env CartPole-v1 --preset papr", "did you mean paper?"),
         ("train --env CartPole-v1 --leaning-rate 1e-3", "did you mean --learning-rate"),
         ("train --env CartPole-v1 --learning_rate=1e-3", "did you mean --learning-rate"),
+        ("train --env CartPole-v1 --lr 1e-3", "no flag --lr; did you mean --learning-rate?"),
+        ("train --env CartPole-v1 --total-timesteps 10", "did you mean --steps?"),
+        ("train --env CartPole-v1 --policy MlpPolicy", "the observations decide the network"),
         ("train --env CartPole-v1 --learning-rate fast", "learning_rate must be a number, not 'fast'"),
         ("train --env CartPole-v1 --gamma 2", "gamma must be between 0 and 1"),
         ("train --env CartPole-v1 --noise gaussian", "noise must be one of fixed, inverse-gamma"),
@@ -55,6 +59,11 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("train --env CartPole-v1 --env-kwargs gravity", "key=value"),
         ("train --env CartPole-v1 --env-kwargs gravty=3", "gravty"),
         ("train --env CartPole-v1 --device nonsense", "device 'nonsense' cannot be used here"),
+        ("train --env CartPole-v1 --device meta", "device 'meta' cannot be used here, as cpu can"),
+        ("train --env CartPole-v1 --threads 100000", "threads must be between 1 and"),
+        ("train --env CartPole-v1 --mlp-layers 100000000", "mlp_layers must be between 1 and 100"),
+        ("train --env CartPole-v1 --agent bdqn-deep --backup-draws 1e9", "backup_draws must be between 1 and 1000"),
+        ("agents bdqm", "did you mean bdqn"),
         ("train --env Pendulum-v1", "action"),
         ("train --agent bdqn", "Which environment?"),
         ("train --agent ddqn --env CartPole-v1 --prior-var 1", "no flag --prior-var"),
@@ -232,7 +241,29 @@ def test_agents_are_listed_with_their_settings(capsys: pytest.CaptureFixture[str
     assert all(f"{name}: {recipe.summary}" in text for name, recipe in AGENTS.items())
     assert "posterior_update_interval" in text
     assert "ls-dqn        least squares  =                  =         =          refit\n" in text
-    assert all(len(line) <= 90 for line in text.splitlines())
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_is_described_by_its_name(capsys: pytest.CaptureFixture[str], agent: str) -> None:
+    text = shown(capsys, "agents", agent)
+    for name, setting in settings_of(AGENTS[agent].settings).items():
+        assert f"\n  {name} " in text
+        assert setting.help in " ".join(text.split())
+    assert f"bdqn train --env CartPole-v1 --agent {agent}\n" in text
+    (page,) = re.findall(r"docs/algorithms/\S+", text)
+    assert (Path(__file__).parents[2] / page).is_file()
+
+
+def test_an_agents_description_has_its_choices_and_what_every_preset_sets(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "agents", "bdqn")
+    assert text.startswith("bdqn: Bayesian DQN (Azizzadenesheli et al., 2018, Alg. 3). This is Double DQN")
+    assert "ddqn  linear    epsilon greedy     never    double q   none\n" in text
+    assert "bdqn  bayesian  greedy under draw  episode  =          refit\n" in text
+    flowing = " ".join(text.split())
+    assert "[1.0 in default-atari, default-minatar; 0.3 in default-classic; 0.001 in paper, reference-code]" in flowing
+    assert "add a constant to the features of the regression [true in default; false in paper" in flowing
+    assert "T~^S: decisions between draws that only act, in each environment's own count; 0: none [0]" in flowing
 
 
 def test_processes_agree_byte_for_byte(train: Train, tmp_path: Path) -> None:

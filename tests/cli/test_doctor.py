@@ -7,21 +7,27 @@ import pytest
 import bdqn
 from bdqn.cli import doctor, main
 from bdqn.cli.doctor import Speed, measure
+from bdqn.extras import EXTRAS, Extra
 from bdqn.progress import duration
 
 
 def test_doctor_describes_the_installation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert all(word in text for word in ("python", "torch", "cores", "memory", "extra atari"))
+    assert all(word in text for word in ("python", "torch", "cores", "memory"))
+    assert all(f"extra {name} " in text for name in ("atari", "minatar", "classic", "tensorboard", "tune", "ray"))
 
 
 def test_a_missing_extra_comes_with_the_command_that_installs_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(doctor.EXTRAS, "atari", ("no-such-package",))
+    for name in ("tune", "ray"):
+        monkeypatch.setitem(EXTRAS, name, Extra("something", ("json", "no_such_module")))
     main(["doctor"])
-    assert "pip install 'bdqn[atari]'" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "extra ray          not installed (something)" in text
+    assert "extra tensorboard  installed (bdqn train --tensorboard)" in text
+    assert "pip install -c constraints.txt -e '.[tune,ray]'" in text.replace("classic,", "")
 
 
 def test_doctor_estimates_a_preset(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

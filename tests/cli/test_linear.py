@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from bdqn.cli import main
+from bdqn.cli import linear, main
 from bdqn.report.regret import growth, read_regret
 
 SHORT = ("--episodes", "30", "--seeds", "3", "--quiet")
@@ -30,6 +34,70 @@ def test_it_leaves_a_table_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFi
     assert (curves["linucb"].bound >= curves["linucb"].certificate).all()
     assert np.isnan(curves["linpsrl"].certificate).all()
     assert np.isnan(curves["psrl"].bound).all()
+
+
+def test_table_and_figure_tell_the_same_growth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figures: list[Figure]
+) -> None:
+    many = ("--episodes", "60", "--seeds", "15", "--quiet")  # few seeds hide that intervals are drawn anew
+    assert main(["linear", "--agents", "linpsrl", "linucb", *many, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    legend = figures[0].axes[0].get_legend()
+    assert legend is not None
+    labels = [text.get_text().split(": ") for text in legend.get_texts()]
+    assert [agent for agent, _ in labels] == ["linpsrl", "linucb"]
+    for agent, growth_of_it in labels:
+        (row,) = [line for line in printed.splitlines() if line.startswith(f"{agent} ")]
+        assert growth_of_it in row
+
+
+@pytest.mark.usefixtures("figures")
+def test_progress_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[int] = []
+
+    @contextmanager
+    def seldom(total: int, *, quiet: bool) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(interval=1e9, show=lambda step, mean_return: shown.append(step))
+        assert shown[-1] == total
+
+    monkeypatch.setattr(linear, "progress", seldom)
+    assert main(["linear", "--agents", "linpsrl", "psrl", *SHORT, "--out", str(tmp_path)]) == 0
+    assert shown == [3 * 3, 2 * 30 * 3 * 3]  # decisions: the first episode's, and all
+
+
+@pytest.mark.usefixtures("figures")
+def test_another_problem_does_not_write_over_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["linear", "--agents", "linpsrl", *SHORT]
+    for problem in ("bandit", "linear-q:horizon=2,noise=0.2"):
+        assert main([*command, "--mdp", problem]) == 0
+    folders = [tmp_path / "out" / "linear" / name for name in ("bandit", "linear-q-horizon=2-noise=0.2")]
+    assert all((folder / "regret.csv").is_file() for folder in folders)
+    before = (folders[0] / "regret.csv").read_bytes()
+    assert main([*command, "--mdp", "bandit"]) == 0  # the same again gives the same
+    for other in (["--mdp", "bandit", "--seeds", "2"], ["--mdp", "deep-sea", "--out", str(folders[0])]):
+        capsys.readouterr()
+        assert main([*command, *other]) == 2
+        refusal = capsys.readouterr().err
+        assert "bdqn linear --mdp bandit --agents linpsrl --episodes 30 --seeds 3: give another directory" in refusal
+    assert (folders[0] / "regret.csv").read_bytes() == before
+
+
+@pytest.mark.usefixtures("figures")
+def test_certificate_and_bound_are_explained_where_they_are_met(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["linear", *SHORT, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["linear", "--help"])
+    helped = capsys.readouterr().out
+    for text in (printed, helped):
+        flowing = " ".join(text.split())
+        for name, meaning in linear.COLUMNS.items():
+            assert f"{name} {meaning}" in flowing
 
 
 def test_same_command_same_bytes(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_missing_extra_says_which_to_install(
     file.write_text(SEARCH)
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["tune", "--search", str(file), "--out", str(tmp_path / "out")]) == 2
-    assert "--search needs an extra: pip install 'bdqn[tune]'" in capsys.readouterr().err
+    assert "--search needs the extra tune; in bdqn's repository: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -102,13 +102,13 @@ def test_an_unknown_protocol_names_the_nearest() -> None:
 
 def test_missing_packages_are_named_by_the_extra_that_brings_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minatar", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'bdqn\[minatar\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -c constraints\.txt -e '\.\[minatar\]'"):
         make_env("MinAtar/Breakout-v1")
 
     monkeypatch.setitem(sys.modules, "ale_py", None)
     for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4"):
         monkeypatch.delitem(gym.registry, env_id, raising=False)
-        with pytest.raises(MissingExtra, match=r"pip install 'bdqn\[atari\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install -c constraints\.txt -e '\.\[atari\]'"):
             make_env(env_id)
     with pytest.raises(UnknownEnvironment):  # not an Atari id: the extra would not help
         make_env("CartPole")
@@ -117,7 +117,7 @@ def test_missing_packages_are_named_by_the_extra_that_brings_them(monkeypatch: p
 def test_opencv_comes_with_the_atari_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'bdqn\[atari\]' \(cv2"):
+    with pytest.raises(MissingExtra, match=r"pip install -c constraints\.txt -e '\.\[atari\]' \(cv2"):
         make_atari("pong")
 
 

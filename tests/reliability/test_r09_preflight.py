@@ -81,6 +81,28 @@ def test_the_named_number_of_features_is_the_largest_that_is_accepted(free: Free
     bdqn.make("ddqn", "CartPole-v1", features=fits + 1, buffer_size=100)  # which keeps no posterior
 
 
+@pytest.mark.parametrize(
+    ("agent", "env", "settings"),
+    [
+        ("ddqn", "CartPole-v1", {"mlp_layers": 1}),
+        ("ddqn", "CartPole-v1", {"mlp_layers": 3}),
+        ("bootstrapped", "CartPole-v1", {"members": 20}),
+        ("noisy", "MinAtar/Breakout-v1", {}),
+    ],
+)
+def test_the_named_width_of_a_network_is_the_largest_that_is_accepted(
+    free: Free, agent: str, env: str, settings: dict[str, Any]
+) -> None:
+    free(20 * MB)
+    settings = {**settings, "buffer_size": 100}
+    name, fits = refused(agent, env, features=10**9, **settings)
+    assert name == "features"
+    assert refused(agent, env, features=fits + 1, **settings) == (name, fits)
+    head = bdqn.make(agent, env, features=fits, **settings).agent.online.head
+    trained = 5 * sum(parameter.nbytes for parameter in head.parameters())
+    assert 0.85 * 20 * MB < trained <= 0.9 * 20 * MB
+
+
 def test_the_named_batch_size_is_the_largest_that_is_accepted(free: Free) -> None:
     free(20 * MB)
     name, fits = refused("ddqn", batch_size=10**12, buffer_size=100)

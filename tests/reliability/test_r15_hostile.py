@@ -626,11 +626,13 @@ CONFIGS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "steps in words": at("steps", value="many"),
     "no threads": without("threads"),
     "negative threads": at("threads", value=-1),
+    "more threads than can be started": at("threads", value=100_000),
     "a seed of one half": at("seed", value=0.5),
     "no schedule": at("schedule", value=[]),
     "another schedule": at("schedule", value={"every": 1}),
     "never logged": at("schedule", "log_freq", value=0),
     "no such device": at("device", value="nonsense"),
+    "a device without numbers": at("device", value="meta"),
 }
 
 

@@ -215,6 +215,7 @@ WRONG = {
     "too many seeds": (GOOD.replace("seeds = 3", "seeds = 1_000_000_000"), "seeds must be at most 10,000"),
     "a nested list": (GOOD.replace("[0.1, 0.01]", "[[0.1], [0.01]]"), "exploration_final_eps must be float, not [0.1]"),
     "no steps": (GOOD.replace("1_000", "0"), "steps must be given, and not be empty"),
+    "too many threads": ("threads = 100_000\n" + GOOD, "threads must be between 1 and"),
     "negative steps": (GOOD.replace("1_000", "-5"), "steps must be at least 1, not -5"),
     "steps in words": (GOOD.replace("1_000", '"many"'), "steps cannot be 'many'"),
     "no table": (GOOD.replace("[agents.bdqn]", "[agents]\nbdqn = 3"), "agents.bdqn must be a table, not 3"),

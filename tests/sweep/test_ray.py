@@ -13,7 +13,7 @@ from bdqn.sweep.cluster import NOT_SHARED, run_trial
 
 from .common import STEPS, complete, driver, files, sweep_file, undisturbed_sweep
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'bdqn[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -c constraints.txt -e '.[ray]'")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ class Settings(bdqn.Settings):
     prior_features: int = setting(256, "frozen random features beside the learned ones; 0: none", minimum=0)
     prior_lengthscale: float = setting(0.5, "how near observations must be to look alike to those", minimum=1e-6)
     backup_sweeps: int = setting(20, "backups of the mean and of draws on the refit's transitions; 0: none", minimum=0)
-    backup_draws: int = setting(10, "draws that a refit prepares, for episodes to pick from", minimum=1)
+    backup_draws: int = setting(10, "draws that a refit prepares, for episodes to pick from", minimum=1, maximum=1000)
     backup_bound: float = setting(
         2.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
     )

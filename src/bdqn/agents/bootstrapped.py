@@ -46,6 +46,7 @@ def choices(settings: Settings) -> Choices:
         head=partial(EnsembleHead, members=members, prior_scale=settings.prior_scale),
         policy=greedy_under_draw,
         redraw=Redraw(),
+        copies=members,
         masks=Masks(members, probability) if probability < 1 else None,
         prior=partial(PriorQ, members=members) if settings.prior_scale else None,
     )

@@ -34,6 +34,7 @@ def choices(settings: Settings) -> Choices:
     return replace(
         ddqn.choices(ddqn.Settings()),
         head=partial(NoisyHead, sigma0=settings.sigma0),
+        copies=2,  # the weights, and the scales of their noise
         policy=greedy_under_draw,
         redraw=Redraw(steps=1),
     )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 from bdqn.cli.common import RunFailed, on_one_line
+from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
+from bdqn.progress import silence, unheard_is_fine
 from bdqn.settings import SettingError, nearest
 
 VERBS = {
@@ -31,21 +34,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code: 0, 1 for a run that failed, 2 for what to correct, 130 when interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        verb, rest = _verb(arguments)
-        code: int = import_module(f"bdqn.cli.{verb}").run(rest)
-        return code
+        return _run(arguments)
     except SettingError as error:
-        print(f"bdqn: {on_one_line(error)}", file=sys.stderr)
-        return 2
+        return _say(error, 2)
     except RunFailed as error:
-        print(f"bdqn: {on_one_line(error)}", file=sys.stderr)
-        return 1
+        return _say(error, 1)
     except KeyboardInterrupt:
-        print("bdqn: interrupted.", file=sys.stderr)
-        return 130
+        return _say("interrupted.", 130)
     except BrokenPipeError:  # the reader of our output, say `head`, has had enough
-        sys.stderr.close()
+        silence(sys.stdout)
         return 0
+
+
+def _run(arguments: list[str]) -> int:
+    """The verb's exit code, once all that it printed has been written."""
+    if sys.stdout is None:  # and the next file to be opened, a run's table, would take its place
+        raise SettingError("The standard output is closed: send it to a file, or to /dev/null.")
+    try:
+        try:
+            verb, rest = _verb(arguments)
+            code: int = import_module(f"bdqn.cli.{verb}").run(rest)
+        finally:
+            sys.stdout.flush()  # here, where it can still be said that it failed; help comes by as SystemExit
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if not _is_stuck(sys.stdout):  # it was another file
+            raise
+        silence(sys.stdout)
+        raise RunFailed(f"The standard output cannot be written: {error.strerror}.") from error
+    return code
+
+
+def _is_stuck(stream: TextIO) -> bool:
+    """Whether nothing more can be printed; trying is the only way to know."""
+    try:
+        print(file=stream, flush=True)
+    except OSError:
+        return True
+    return False
+
+
+def _say(message: object, code: int) -> int:
+    """One line about what went wrong. Where it cannot be said, the exit code says it."""
+    stream = sys.stderr or sys.stdout
+    if stream is not None:
+        with unheard_is_fine(stream):
+            print(f"bdqn: {on_one_line(message)}", file=stream)
+    return code
 
 
 def _verb(arguments: list[str]) -> tuple[str, list[str]]:
@@ -54,7 +90,7 @@ def _verb(arguments: list[str]) -> tuple[str, list[str]]:
         return arguments[0], arguments[1:]
     if arguments and not arguments[0].startswith("-"):
         raise SettingError(f"There is no command {arguments[0]!r}; {nearest(arguments[0], VERBS)}")
-    commands = "\n".join(f"  {verb:<10}{meaning}" for verb, meaning in VERBS.items())
+    commands = "\n".join(listed(VERBS))
     parser = Parser(
         prog="bdqn",
         usage="bdqn COMMAND ...",

@@ -2,24 +2,80 @@
 
 from __future__ import annotations
 
-from textwrap import fill
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from bdqn.agents import AGENTS, compared
-from bdqn.cli.options import Parser
+from bdqn.agents import AGENTS, Recipe, compared
+from bdqn.cli.layout import listed, print_folded, table
+from bdqn.cli.options import Parser, text_of
 from bdqn.settings import settings_of
 
 
 def run(argv: list[str]) -> int:
-    """List the agents."""
-    Parser(prog="bdqn agents", description="List the agents, their choices and their own settings.").parse(argv)
-    table = [["", "head", "policy", "redraw", "bootstrap", "extras"]]
-    table += [[name, *words.values()] for name, words in compared().items()]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-    print('"=": as Double DQN (ddqn). Redraw: how long a draw of the acting Q-function lasts.\n')
-    for name, recipe in AGENTS.items():
-        print(f"{name}: {recipe.summary}")
-        names = ", ".join(settings_of(recipe.settings)) or "nothing of its own to set"
-        print(fill(names, 80, initial_indent="    ", subsequent_indent="    "))
+    """List the agents, or describe one."""
+    parser = Parser(
+        prog="bdqn agents",
+        description="List the agents, their choices and their own settings. With a name, describe that agent.",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the agent to describe, such as bdqn")
+    name = parser.parse(argv).name
+    if name is None:
+        _list()
+    else:
+        _describe(name)
     return 0
+
+
+def _list() -> None:
+    _print_choices(AGENTS)
+    print()
+    for name, recipe in AGENTS.items():
+        names = ", ".join(settings_of(recipe.settings)) or "nothing of its own to set"
+        print_folded([f"{name}: {recipe.summary}", f"    {names}"])
+    print("\nmore about one of them: bdqn agents NAME")
+
+
+def _describe(name: str) -> None:
+    """What it is, its choices beside Double DQN's, its settings with every preset's values, and where to go on."""
+    from bdqn.configure import configure, family_of, preset_names, recipe_named
+
+    recipe = recipe_named(name)
+    print_folded([*_about(name, recipe), ""])
+    _print_choices(dict.fromkeys(("ddqn", name)))
+    print("\nits own settings:")
+    settings = settings_of(recipe.settings)
+    values = {preset: configure(name, family_of(preset), preset).values for preset in preset_names()}
+    meanings = {key: f"{one.help} {_values(key, values)}" for key, one in settings.items()}
+    print_folded(listed(meanings) or ["  none"])
+    further = {
+        "example": f"bdqn train --env CartPole-v1 --agent {name}",
+        "all settings": f"bdqn train --env CartPole-v1 --agent {name} --help",
+        "page": f"docs/algorithms/{name}.md",
+    }
+    print_folded(["", *listed(further, indent=0)])
+
+
+def _print_choices(names: Iterable[str]) -> None:
+    words = compared()
+    rows = [("", *words["ddqn"]), *((name, *words[name].values()) for name in names)]
+    print("\n".join(table(rows)))
+    print_folded(['"=": as Double DQN (ddqn). Redraw: how long a draw of the acting Q-function lasts.'])
+
+
+def _about(name: str, recipe: Recipe) -> list[str]:
+    """The recipe in its own words, a line for each paragraph and each difference."""
+    text = f"{name}: {inspect.getdoc(sys.modules[recipe.choices.__module__])}"
+    return re.sub(r"(?<!\n)\n(?!\n|- ) *", " ", text).splitlines()
+
+
+def _values(key: str, presets: Mapping[str, Mapping[str, Any]]) -> str:
+    """A setting's value, with the presets that give it where they differ."""
+    who: dict[str, list[str]] = {}
+    for preset, values in presets.items():
+        who.setdefault(text_of(values[key]), []).append(preset)
+    parts = who if len(who) == 1 else [f"{value} in {', '.join(names)}" for value, names in who.items()]
+    defaults = ", ".join(preset for preset in presets if preset.startswith("default-"))
+    return f"[{'; '.join(parts)}]".replace(defaults, "default")

@@ -37,15 +37,11 @@ def correctable() -> Iterator[None]:
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
     """See that the device can be used, and choose the threads: small networks are faster on one."""
-    import torch
-
+    from bdqn.device import check_device, use_threads
     from bdqn.threads import best_threads
 
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingError(f"device {device!r} cannot be used here: {error}") from error
-    torch.set_num_threads(threads or best_threads(family))
+    check_device(device)
+    use_threads(threads or best_threads(family))
 
 
 def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:

@@ -8,21 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.layout import print_folded
 from bdqn.cli.options import Parser
+from bdqn.extras import EXTRAS, how_to_install
 from bdqn.memory import free_memory
 from bdqn.progress import duration
-from bdqn.provenance import installed, machine, versions
+from bdqn.provenance import machine, versions
 
 if TYPE_CHECKING:
     from bdqn.configure import Configuration
     from bdqn.learner import Learner
 
-EXTRAS = {
-    "atari": ("ale-py", "opencv-python-headless"),
-    "minatar": ("minatar",),
-    "tensorboard": ("tensorboard",),
-    "classic": ("pygame",),
-}
 WARM_UP = 1_000  # decisions at random: enough for a first refit
 SECONDS = 2.5  # for each of the two measurements
 
@@ -63,10 +59,14 @@ def _describe_installation() -> None:
     rows = {name: found or "not installed" for name, found in versions().items()}
     rows["system"] = f"{here['system']}, {here['cores']} cores"
     rows["memory"] = f"{here['memory_gb']} GB, {free_memory() / 1e9:.1f} GB free"
-    for extra, packages in EXTRAS.items():
-        missing = [package for package in packages if installed(package) is None]
-        rows[f"extra {extra}"] = f"no: pip install 'bdqn[{extra}]'" if missing else "installed"
+    rows |= {
+        f"extra {name}": f"{'installed' if extra.is_here else 'not installed'} ({extra.use})"
+        for name, extra in EXTRAS.items()
+    }
     print_rows(rows)
+    missing = [name for name, extra in EXTRAS.items() if not extra.is_here]
+    if missing:
+        print(f"To install what is missing, {how_to_install(*missing)}")
 
 
 def _examine(agent: str, env: str, preset: str) -> None:
@@ -96,9 +96,11 @@ def _examine(agent: str, env: str, preset: str) -> None:
             "all of it": f"{steps:,} decisions in about {duration(seconds)}",
         }
     )
-    print(
-        "An estimate from a few seconds on this machine as busy as it is now: it may be off by half. "
-        "Loading and evaluations come on top."
+    print_folded(
+        [
+            "An estimate from a few seconds on this machine as busy as it is now: it may be off by half. "
+            "Loading and evaluations come on top."
+        ]
     )
 
 

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
 from bdqn.progress import Progress, progress
 from bdqn.settings import SettingError, build, nearest, settings_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from bdqn.linear import Curves, Replicas
     from bdqn.linear.mdps import Array
     from bdqn.linear.recipes import Settings
     from bdqn.report.regret import RegretCurves
 
 T = TypeVar("T")
+Report = Callable[[int, float], None]  # of an episode's number and its mean return
+COMMAND = "command.txt"
+
+
+# What the table's columns hold; "-" where there is none.
+COLUMNS = {
+    "regret": "what the agent lost against the best policy over T episodes, exactly; mean over seeds",
+    "grows as": "the power of T that regret grows with, and its 95 % interval over seeds; 1 is not learning",
+    "certificate": "what linucb can vouch for while it plays: it has lost no more than the widths of its confidence "
+    "sets add up to, if these hold the truth (with probability 1 - delta, unless scale < 1 or radius=paper)",
+    "bound": "what a theorem promises for any such problem: Theorem 2, corrected, of linucb with its default scale and "
+    "radius, and Theorem 1 of linpsrl with one step per episode (docs/theory.md)",
+}
 
 
 def run(argv: list[str]) -> int:
     """Play, print a table, and leave a CSV and a figure."""
     from bdqn.linear import AGENTS, FAMILIES
 
+    sections = {"problems": _explained(FAMILIES), "agents": _explained(AGENTS), "columns printed": listed(COLUMNS)}
     parser = Parser(
         prog="bdqn linear",
         description="Regret of LinPSRL, LinUCB and others, exact by dynamic programming, with a band over seeds.",
-        epilog=f"problems:\n{_listed(FAMILIES)}\n\nagents:\n{_listed(AGENTS)}\n\n"
-        "example: bdqn linear --mdp linear-q:horizon=2 --agents linpsrl linucb linucb:radius=data,scale=0.1",
+        epilog="\n".join(line for title, lines in sections.items() for line in (f"{title}:", *lines, ""))
+        + "\nexample: bdqn linear --agents linpsrl linucb:radius=data,scale=0.1",
     )
     parser.add_argument(
         "--mdp", metavar="PROBLEM", default="linear-q", help="NAME or NAME:SETTING=VALUE,... [linear-q]"
@@ -41,12 +57,12 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--agents", metavar="AGENT", nargs="+", default=["linpsrl", "linucb"], help="the same [linpsrl linucb]"
     )
-    parser.add_argument("--episodes", type=int, default=2000, help="T [%(default)s]")
-    parser.add_argument("--seeds", type=int, default=20, help="replicas, seeds 0 to N - 1 [%(default)s]")
-    parser.add_argument("--instance", type=int, help="play this one instance with all seeds [one instance per seed]")
+    parser.add_argument("--episodes", metavar="N", type=int, default=2000, help="T [%(default)s]")
+    parser.add_argument("--seeds", metavar="N", type=int, default=20, help="replicas, seeds 0 to N - 1 [%(default)s]")
     parser.add_argument(
-        "--out", metavar="DIR", default="out/linear", help="for regret.csv and regret.png [%(default)s]"
+        "--instance", metavar="N", type=int, help="play this one instance with all seeds [one instance per seed]"
     )
+    parser.add_argument("--out", metavar="DIR", help="for regret.csv and regret.png [out/linear/PROBLEM]")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     args = parser.parse(argv)
     for name in ("episodes", "seeds"):
@@ -63,26 +79,46 @@ def run(argv: list[str]) -> int:
     with correctable():
         family = parse(args.mdp, FAMILIES, "problem")
         agents = {spec: parse(spec, AGENTS, "agent") for spec in args.agents}
+        out = Path(args.out or f"out/linear/{re.sub('[:,]', '-', args.mdp)}")
+        command = _command(args)
+        _refuse_to_write_over_another(out, command)
         of_instance = [args.instance] * args.seeds if args.instance is not None else range(args.seeds)
         made = {seed: family.make(generator(seed, "problem")) for seed in sorted(set(of_instance))}
         replicas = Replicas.of([made[seed] for seed in of_instance])
-    horizon = replicas.known.horizon
-    total = args.episodes * args.seeds * horizon * len(agents)
+    per_episode = args.seeds * replicas.known.horizon
+    total = args.episodes * len(agents) * per_episode
     curves = []
     with progress(total, quiet=args.quiet) as display:
+        reporter = _Reporter(display, total, per_episode)
         for i, (spec, settings) in enumerate(agents.items()):
-            reporter = _Reporter(display, total * i // len(agents), args.seeds * horizon)
-            curves.append(_measure(spec, settings, replicas, args.episodes, reporter))
-    rng = np.random.default_rng(0)
-    _print_table(curves, rng)
-    out = Path(args.out)
+            curves.append(_measure(spec, settings, replicas, args.episodes, reporter.after(i * args.episodes)))
+    _print_table(curves)
     with correctable():
         out.mkdir(parents=True, exist_ok=True)
+        (out / COMMAND).write_text(f"{command}\n", encoding="utf-8")
         write_regret(out / "regret.csv", curves)
         title = f"{args.mdp}, {args.seeds} seeds, 95 % bands"
-        save(regret_figure(curves, title, rng), out / "regret.png")
-    print(f"\n{out}: regret.csv, regret.png")
+        save(regret_figure(curves, title, np.random.default_rng(0)), out / "regret.png")
+    print(f"\n{out}: regret.csv, regret.png, {COMMAND}")
     return 0
+
+
+def _command(args: Namespace) -> str:
+    """What decides the results, and nothing else: equal commands give equal bytes."""
+    words = ["bdqn", "linear", "--mdp", args.mdp, "--agents", *args.agents]
+    words += ["--episodes", str(args.episodes), "--seeds", str(args.seeds)]
+    words += [] if args.instance is None else ["--instance", str(args.instance)]
+    return shlex.join(words)
+
+
+def _refuse_to_write_over_another(out: Path, command: str) -> None:
+    """Before anything is played. The same command may write over what it has written."""
+    if not (out / "regret.csv").exists():
+        return
+    note = out / COMMAND
+    earlier = note.read_text(encoding="utf-8").strip() if note.is_file() else "an unknown command"
+    if earlier != command:
+        raise SettingError(f"{out} holds the results of {earlier}: give another directory by --out, or remove it.")
 
 
 def parse(text: str, known: Mapping[str, type[T]], kind: str) -> T:
@@ -103,20 +139,24 @@ def parse(text: str, known: Mapping[str, type[T]], kind: str) -> T:
 
 
 class _Reporter:
-    """Tells the display about decisions taken, not more often than it wants to hear."""
+    """Tells the display about decisions taken, not more often than it wants to hear, and of the last one."""
 
-    def __init__(self, display: Progress, before: int, per_episode: int) -> None:
-        self._display, self._before, self._per_episode = display, before, per_episode
+    def __init__(self, display: Progress, total: int, per_episode: int) -> None:
+        self._display, self._total, self._per_episode = display, total, per_episode
         self._last = -float("inf")
 
-    def __call__(self, episode: int, mean_return: float) -> None:
+    def after(self, played: int) -> Report:
+        """What hears of an agent's episodes, where others have ``played`` before it."""
+        return lambda episode, mean_return: self._show((played + episode) * self._per_episode, mean_return)
+
+    def _show(self, decisions: int, mean_return: float) -> None:
         now = time.monotonic()
-        if now - self._last >= self._display.interval:
+        if now - self._last >= self._display.interval or decisions == self._total:
             self._last = now
-            self._display.show(self._before + episode * self._per_episode, mean_return)
+            self._display.show(decisions, mean_return)
 
 
-def _measure(spec: str, settings: Settings, replicas: Replicas, episodes: int, reporter: _Reporter) -> RegretCurves:
+def _measure(spec: str, settings: Settings, replicas: Replicas, episodes: int, report: Report) -> RegretCurves:
     import numpy as np
 
     from bdqn.linear import run
@@ -124,7 +164,7 @@ def _measure(spec: str, settings: Settings, replicas: Replicas, episodes: int, r
 
     with _notes(), correctable():
         agent = settings.make(replicas.known)
-    curves: Curves = run(replicas, agent, episodes, range(len(replicas)), reporter)
+    curves: Curves = run(replicas, agent, episodes, range(len(replicas)), report)
     grid = grid_of(episodes)
     nothing = np.full((len(replicas), len(grid)), np.nan)
     return RegretCurves(
@@ -168,25 +208,21 @@ def _notes() -> Iterator[None]:
         print(f"note: {on_one_line(warning.message)}")
 
 
-def _print_table(curves: Sequence[RegretCurves], rng: np.random.Generator) -> None:
-    from bdqn.report.regret import growth
-
-    lines = [("agent", "regret", "grows as", "certificate", "bound")]
+def _print_table(curves: Sequence[RegretCurves]) -> None:
+    lines = [("agent", *COLUMNS)]
     for curve in curves:
         ends = [getattr(curve, name)[:, -1].mean() for name in ("regret", "certificate", "bound")]
         regret, certificate, bound = ("-" if end != end else f"{end:,.4g}" for end in ends)
-        lines.append((curve.agent, regret, str(growth(curve.episode, curve.regret, rng)), certificate, bound))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        lines.append((curve.agent, regret, str(curve.growth), certificate, bound))
+    print("\n".join(table(lines)), end="\n\n")
+    print_folded(listed(COLUMNS, indent=0))
 
 
-def _listed(classes: Mapping[str, type]) -> str:
+def _explained(classes: Mapping[str, type]) -> list[str]:
     """Every class with the first line of its docstring, and its settings with their defaults."""
+    titles = listed({name: (cls.__doc__ or "").splitlines()[0] for name, cls in classes.items()})
     lines = []
-    for name, cls in classes.items():
-        lines.append(f"  {name:<18}{(cls.__doc__ or '').splitlines()[0]}")
-        lines += [
-            f"      {key}={text_of(setting.default)}  {setting.help}" for key, setting in settings_of(cls).items()
-        ]
-    return "\n".join(lines)
+    for title, cls in zip(titles, classes.values(), strict=True):
+        settings = {f"{key}={text_of(setting.default)}": setting.help for key, setting in settings_of(cls).items()}
+        lines += [title, *listed(settings, indent=6)]
+    return lines

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
+from bdqn.cli.layout import fold
 from bdqn.settings import Setting, SettingError, nearest
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,6 +27,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Never:
         raise SettingError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """argparse keeps quiet about what cannot be printed."""
+        print(message, end="", file=file)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parse all of ``argv``."""
@@ -36,11 +47,27 @@ class Parser(argparse.ArgumentParser):
         raise SettingError(f"{self.prog} has no flag {flag}; {nearest(flag, self._option_string_actions)}")
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of descriptions, and flags apart from their meaning."""
+class _Formatter(argparse.HelpFormatter):
+    """Keeps the lines of descriptions, flags apart from their meaning, and words whole."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=34)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return fold(" ".join(text.split()), width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(part for line in text.splitlines() for part in fold(indent + line, width))
+
+    def _format_usage(self, usage: str | None, *rest: Any) -> str:
+        """argparse breaks the usages that it makes, but not those that it is given."""
+        formatted = super()._format_usage(usage, *rest)
+        if usage is None:
+            return formatted
+        whole = re.sub(r"\[.*?\]", lambda option: option[0].replace(" ", NO_BREAK), formatted)
+        hang = len(f"usage: {self._prog} ")
+        lines = [part for line in whole.splitlines() for part in fold(line, self._width, hang)]
+        return "\n".join(lines).replace(NO_BREAK, " ") + "\n\n"
 
 
 def flag(name: str) -> str:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bdqn.cli.options import Parser, text_of
-from bdqn.configure import FAMILIES, configure, known_settings, preset_names, read_preset
+from bdqn.configure import FAMILIES, configure, family_of, known_settings, preset_names, read_preset
 from bdqn.settings import SettingError, nearest
 
 
@@ -23,7 +23,7 @@ def run(argv: list[str]) -> int:
     elif args.action != "show" or args.name is None:
         parser.error("to see one preset: bdqn presets show NAME")
     else:
-        _show(args.name, args.agent, args.family or _family_of(args.name))
+        _show(args.name, args.agent, args.family or family_of(args.name))
     return 0
 
 
@@ -49,8 +49,3 @@ def _show(name: str, agent: str, family: str) -> None:
         table.add_row(setting, text_of(value), configuration.sources[setting], known[setting].help)
     print(f"{configuration.preset}.toml for {agent} ({family}), {configuration.total_steps:,} decisions\n")
     Console().print(table)
-
-
-def _family_of(name: str) -> str:
-    """``default-atari`` says its family itself."""
-    return next((family for family in FAMILIES if name.endswith(f"-{family}")), "classic")

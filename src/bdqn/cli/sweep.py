@@ -120,10 +120,9 @@ def _describe(sweep: Sweep, out: Path, workers: int) -> None:
 
 def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
     """Trials of each group on each environment, the seconds and the bytes that one of them takes."""
-    import torch
-
     from bdqn.cli.doctor import measure, small_learner
     from bdqn.configure import configure
+    from bdqn.device import use_threads
     from bdqn.envs import family
     from bdqn.replay import bytes_per_frame
 
@@ -133,7 +132,7 @@ def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
         configuration = configure(first.agent, family(env), first.preset, first.settings)
         with correctable():
             learner = small_learner(configuration, env)
-        torch.set_num_threads(first.threads)
+        use_threads(first.threads)
         seconds = measure(learner, seconds=0.5).total(learner, sweep.steps)
         spec, size = learner.agent.spec, configuration.training.buffer_size
         frames = min(size, int(1.1 * sweep.steps))

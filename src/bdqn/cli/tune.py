@@ -52,9 +52,9 @@ def run(argv: list[str]) -> int:
     parser = Parser(
         prog="bdqn tune",
         usage="bdqn tune RUN [--prior-var X ...] [--noise-var X ...] [...]\n"
-        "       bdqn tune --search FILE [--out DIR] (see bdqn tune --search FILE --help)",
-        description="Choose settings of Bayesian DQN's posterior on the features of a trained agent, which stay as\n"
-        "they are: stage 1 tries B, prior_var and noise_var, stage 2 T^BT and T^S. Values in [brackets] are\n"
+        "       bdqn tune --search FILE [--out DIR] [--help]",
+        description="Choose settings of Bayesian DQN's posterior on the features of a trained agent, which stay as "
+        "they are: stage 1 tries B, prior_var and noise_var, stage 2 T^BT and T^S. Values in [brackets] are "
         "the paper's; the preset's own are tried beside them.",
     )
     parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from bdqn.extras import missing
+
 
 class MissingExtra(ImportError):
     """An environment needs packages that are not installed."""
@@ -15,6 +17,4 @@ def import_extra(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtra(
-            f"This environment needs the {extra} extra: pip install 'bdqn[{extra}]' ({module}: {error})"
-        ) from error
+        raise MissingExtra(missing("This environment", extra, f"{module}: {error}")) from error

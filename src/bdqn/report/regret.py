@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,11 @@ class RegretCurves:
     trajectory_regret: Array  # (seeds, points)
     certificate: Array  # (seeds, points)
     bound: Array  # (seeds, points) Theorem 2, corrected; for LinPSRL Theorem 1, a reference
+
+    @cached_property
+    def growth(self) -> Growth:
+        """One fit: whatever shows it shows the same figures."""
+        return growth(self.episode, self.regret, np.random.default_rng(0))
 
 
 class Growth(NamedTuple):
@@ -94,9 +100,8 @@ def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Gen
     linear, logarithmic = figure.subplots(1, 2)
     for i, curve in enumerate(curves):
         color = COLORS[i % len(COLORS)]
-        fitted = growth(curve.episode, curve.regret, rng)
         for axes in (linear, logarithmic):
-            draw_mean(axes, curve.episode, curve.regret, i, f"{curve.agent}: {fitted}", rng)
+            draw_mean(axes, curve.episode, curve.regret, i, f"{curve.agent}: {curve.growth}", rng)
         logarithmic.plot(curve.episode, curve.certificate.mean(0), color=color, linestyle=CERTIFICATE)
         # A bound far above T, which is what not learning costs, would only squeeze the axis.
         bound = curve.bound.mean(0)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bdqn.extras import missing
 from bdqn.settings import SettingError
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Process
@@ -98,7 +99,7 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
     try:
         import ray
     except ImportError as error:
-        raise SettingError(f"--ray needs an extra: pip install 'bdqn[ray]' ({error})") from error
+        raise SettingError(missing("--ray", "ray", error)) from error
     if address != "local":
         check_address(address)
     token = secrets.token_hex(16)

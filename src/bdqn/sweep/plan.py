@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from bdqn.configure import configure
+from bdqn.device import check_threads
 from bdqn.schedule import Schedule
 from bdqn.settings import SettingError, build, nearest, settings_of
 
@@ -214,9 +215,10 @@ def _check_values(content: Mapping[str, Any]) -> None:
     missing = [key for key in REQUIRED if not content.get(key)]
     if missing:
         raise SettingError(f"{', '.join(missing)} must be given, and not be empty.")
-    for key in ("steps", "num_envs", "threads"):
+    for key in ("steps", "num_envs"):
         if content.get(key, 1) < 1:
             raise SettingError(f"{key} must be at least 1, not {content[key]}.")
+    check_threads(content.get("threads", 1))
     for env in content["environments"]:
         if not isinstance(env, str):
             raise SettingError(f"environments must be Gymnasium ids, not {env!r:.80}.")

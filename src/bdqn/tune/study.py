@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from bdqn import durable
+from bdqn.extras import missing
 from bdqn.report.compare import read_result
 from bdqn.seeding import integer_seed
 from bdqn.settings import SettingError
@@ -47,7 +48,7 @@ def require_optuna() -> None:
     try:
         import optuna
     except ImportError as error:
-        raise SettingError(f"--search needs an extra: pip install 'bdqn[tune]' ({error})") from error
+        raise SettingError(missing("--search", "tune", error)) from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 

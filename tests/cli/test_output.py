@@ -1,0 +1,49 @@
+"""Output that cannot be written is said in a sentence, by an exit code, and never costs a run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import SMALL
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+
+
+def bdqn(redirections: str, *arguments: str, buffered: bool = True) -> tuple[int, list[str]]:
+    """The exit code of a command whose output goes elsewhere, and its lines on the standard error."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    shell = ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, "-m", "bdqn", *arguments]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, env=environment, timeout=60)
+    return done.returncode, done.stderr.splitlines()
+
+
+@FULL
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("command", ["--help", "presets"])
+def test_a_full_disk_is_named(command: str, buffered: bool) -> None:
+    code, errors = bdqn("> /dev/full", command, buffered=buffered)
+    assert (code, errors) == (1, ["bdqn: The standard output cannot be written: No space left on device."])
+
+
+def test_a_closed_output_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
+    code, errors = bdqn(">&-", "train", "--env", "CartPole-v1", "--steps", "100", "--out", str(tmp_path / "run"))
+    assert (code, errors) == (2, ["bdqn: The standard output is closed: send it to a file, or to /dev/null."])
+    assert not (tmp_path / "run").exists()
+
+
+@FULL
+def test_an_error_that_cannot_be_said_keeps_its_code() -> None:
+    assert bdqn("2> /dev/full", "trian") == (2, [])
+    assert bdqn(">&- 2>&-", "trian") == (2, [])
+
+
+@FULL
+def test_training_goes_on_when_its_output_cannot_be_written(tmp_path: Path) -> None:
+    command = ("train", "--env", "CartPole-v1", "--agent", "ddqn", "--steps", "300", "--out", str(tmp_path / "run"))
+    assert bdqn("> /dev/full", *command, *SMALL) == (0, [])
+    assert '"finished"' in (tmp_path / "run" / "meta.json").read_text()
