@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bdqn.checkpoint import Checkpoints, load
+    from bdqn.envs.check import check_env
     from bdqn.learner import Learner, QPosterior, make
 
 __version__: str
-__all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "load", "make"]
+__all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "load", "make"]
 
 _HOMES = {
     "make": "learner",
@@ -20,6 +21,7 @@ _HOMES = {
     "QPosterior": "learner",
     "load": "checkpoint",
     "Checkpoints": "checkpoint",
+    "check_env": "envs.check",
 }
 
 

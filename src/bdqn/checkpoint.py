@@ -23,7 +23,7 @@ from bdqn.configure import Configuration, configure
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.provenance import versions
 from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
-from bdqn.settings import SettingError
+from bdqn.settings import SettingError, Supervision, build
 
 if TYPE_CHECKING:
     from bdqn.envs import Source
@@ -261,6 +261,7 @@ def about(learner: Learner) -> dict[str, Any]:
         "settings": configuration.values,
         "env": learner.env_source if by_id else None,
         "env_kwargs": learner.env_kwargs if by_id else {},
+        **learner.supervision.saved,
         "num_envs": learner.envs.num_envs,
         "seed": learner.seed,
         "own_network": learner.network is not None,
@@ -305,6 +306,7 @@ def _build(
         )
         _check_size(configuration, manifest, state)
         source, kwargs = about["env"], about["env_kwargs"]
+        supervision = build(Supervision, about.get("supervision", {}))
     if env is None and source is None:
         raise SettingError(f"{folder} was not trained on a registered environment: give it again (env=...).")
     if about["own_network"] and network is None:
@@ -319,6 +321,7 @@ def _build(
             device=device,
             network=network,
             env_kwargs=kwargs if isinstance(chosen, str) else None,
+            supervision=supervision,
             saved=state["online"],
         )
     except SettingError:

@@ -11,7 +11,6 @@ import numpy as np
 
 from bdqn.agent import QAgent
 from bdqn.choices import QView
-from bdqn.envs import Environments
 from bdqn.finite import check_start, check_step
 from bdqn.learner import Learner
 from bdqn.rules import Actions, epsilon_greedy, uniform
@@ -68,7 +67,7 @@ def evaluate(
     check_can_evaluate(learner)
     agent = learner.agent
     rng = generator(seed, "evaluation")
-    envs = Environments([learner.make_env(evaluation=True)], [integer_seed(seed, "evaluation-environment")])
+    envs = learner.make_envs([integer_seed(seed, "evaluation-environment")], evaluation=True)
     spread = spread and agent.online.head.posterior is not None
     finished: list[Episode] = []
     spreads: list[float] = []
@@ -86,7 +85,7 @@ def evaluate(
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
             step = envs.step(_choose(agent, view, epsilon, deterministic, rng))
             check_step(step, agent.steps)
-            finished += step.episodes
+            finished += [episode for episode in step.episodes if not episode.failed]
             starts = bool(step.episodes)
     finally:
         envs.close()

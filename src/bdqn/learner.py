@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Never
@@ -19,14 +19,14 @@ from bdqn.agent import QAgent
 from bdqn.choices import QView
 from bdqn.configure import Configuration, configure, recipe_named
 from bdqn.device import check_device, check_threads
-from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, family, make_env
+from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
 from bdqn.heads import BayesianHead
 from bdqn.memory import free_memory
 from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
 from bdqn.replay import bytes_per_frame
 from bdqn.seeding import generator, integer_seed
-from bdqn.settings import SettingError, Training, nearest, settings_of
+from bdqn.settings import SettingError, Supervision, Training, build, nearest, settings_of
 from bdqn.step import Step
 from bdqn.threads import best_threads, torch_threads
 
@@ -64,11 +64,14 @@ def make(
     network: torch.nn.Module | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     threads: int | None = None,
+    restart_env: int = 0,
+    step_timeout: float | None = None,
     **settings: Any,
 ) -> Learner:
     """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance.
 
     ``threads`` are torch's while it learns; unset: one, or as many as torch has for Atari.
+    An environment that fails is made anew ``restart_env`` times; a step of more than ``step_timeout`` seconds fails.
     """
     misplaced = [] if isinstance(env, str) else sorted(settings.keys() & settings_of(AtariSettings).keys())
     if misplaced:
@@ -82,13 +85,14 @@ def make(
         network=network,
         env_kwargs=env_kwargs,
         threads=threads,
+        supervision=build(Supervision, {"restart_env": restart_env, "step_timeout": step_timeout}),
     )
 
 
 def _family_of(source: Source) -> str:
     if isinstance(source, str | gym.Env):
         return family(source)
-    sample = source()
+    sample = make_env(source)
     try:
         return family(sample)
     finally:
@@ -109,6 +113,7 @@ class Learner:
         network: torch.nn.Module | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         threads: int | None = None,
+        supervision: Supervision | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
         """``saved`` are the weights that it is about to be given: its network is not made larger than those."""
@@ -123,10 +128,11 @@ class Learner:
         self.env_kwargs = dict(env_kwargs or {})
         self.threads = threads or best_threads(configuration.family)
         check_threads(self.threads)
-        self.envs = Environments(
-            [self.make_env() for _ in range(num_envs)],
-            [integer_seed(seed, f"environment-{i}") for i in range(num_envs)],
-        )
+        self.supervision = supervision or Supervision()
+        if self.supervision.restart_env and isinstance(env, gym.Env):
+            raise SettingError("restart_env makes new environments, but an instance was given: give a function.")
+        self._said_of_envs: set[str] = set()
+        self.envs = self.make_envs([integer_seed(seed, f"environment-{i}") for i in range(num_envs)])
         spec = observation_spec(self.envs.envs[0])
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
@@ -182,8 +188,7 @@ class Learner:
         """The environment's id, or the name of its class."""
         if isinstance(self.env_source, str):
             return self.env_source
-        env = self.envs.envs[0]
-        return env.spec.id if env.spec else type(env.unwrapped).__name__
+        return name_of(self.envs.envs[0])
 
     def make_env(self, *, evaluation: bool = False) -> gym.Env[Any, Any]:
         """Another environment like those that it learns in (the same one, if an instance was given).
@@ -196,6 +201,21 @@ class Learner:
             atari["max_episode_frames"] = self.configuration.atari.resolve().evaluation_max_frames
         return make_env(self.env_source, env_kwargs=self.env_kwargs, **atari)
 
+    def make_envs(self, seeds: Sequence[int], *, evaluation: bool = False) -> Environments:
+        """Environments like those that it learns in, one for each seed, under the same supervision."""
+
+        def remake(i: int, attempt: int) -> tuple[gym.Env[Any, Any], int]:
+            seed = integer_seed(seeds[i], f"restart-{attempt}-after-{self.num_timesteps}")
+            return self.make_env(evaluation=evaluation), seed
+
+        own = self.supervision
+        return Environments(
+            [self.make_env(evaluation=evaluation) for _ in seeds],
+            seeds,
+            supervisor=Supervisor(own.restart_env, own.step_timeout, remake) if own else None,
+            said=self._said_of_envs,
+        )
+
     def steps(self, total_steps: int, stop: Callable[[], bool] = lambda: False) -> Iterator[Step]:
         """Interact and learn for ``total_steps`` decisions, giving each step as it happens.
 
@@ -207,6 +227,9 @@ class Learner:
             self._amid_decision = True  # the environments may be ahead of the agent
             actions = self.agent.act(self.envs.obs)
             step = self.envs.step(actions)
+            for restart in step.restarts:
+                if restart.obs is not None:  # the decision was taken in a new episode, which begins there
+                    self.agent.start(np.stack([restart.obs] * self.agent.num_envs), np.array([restart.env]))
             self.agent.observe(actions, step, stop)
             self._amid_decision = False
             yield step

@@ -186,8 +186,22 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
     return torso.to(memory_format=torch.channels_last)  # type: ignore[no-any-return,call-overload]
 
 
+def describe(spec: ObservationSpec) -> str:
+    """What a network makes of these observations before its dense layers, on one line."""
+    if spec.categories:
+        return f"a one-hot vector of {spec.categories:,}"
+    if not spec.is_image:
+        return f"a vector of {math.prod(spec.shape):,}"
+    convolutions = "the paper's three convolutions" if min(spec.sides) >= _NATURE_SIDE else "MinAtar's convolution"
+    return f"a picture of {spec.sides[0]} x {spec.sides[1]} with {spec.channels} channel(s), {convolutions}"
+
+
 def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
     """A user's own module, which gets encoded observations and gives features (batch, d); their weights are kept."""
+    if not isinstance(network, nn.Module):
+        name = getattr(network, "__name__", type(network).__name__)
+        wrong = f"the class {name}: give an instance, {name}()" if isinstance(network, type) else f"a {name}"
+        raise TypeError(f"network must be a torch.nn.Module that gives features (batch, d), not {wrong}.")
     for name, layer in network.named_modules():
         if isinstance(layer, (_DropoutNd, _BatchNorm)):
             raise ValueError(

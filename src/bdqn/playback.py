@@ -202,7 +202,7 @@ def _environment(learner: Learner, seed: int) -> tuple[Environments, _Painter]:
     if "rgb_array" in modes and isinstance(learner.env_source, str):
         learner.env_kwargs = {**own, "render_mode": "rgb_array"}
         try:
-            envs = Environments([learner.make_env(evaluation=True)], seeds)
+            envs = learner.make_envs(seeds, evaluation=True)
             envs.envs[0].render()
             return envs, _Painter(envs.envs[0], renders=True)
         except gym.error.DependencyNotInstalled as error:
@@ -211,7 +211,7 @@ def _environment(learner: Learner, seed: int) -> tuple[Environments, _Painter]:
             learner.env_kwargs = own
     else:
         remark = ""
-    envs = Environments([learner.make_env(evaluation=True)], seeds)
+    envs = learner.make_envs(seeds, evaluation=True)
     return envs, _Painter(envs.envs[0], renders=False, remark=remark)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bdqn.evaluation import Evaluation
     from bdqn.learner import Learner
     from bdqn.schedule import Schedule
-    from bdqn.step import Episode
+    from bdqn.step import Episode, Restart
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # what a link points to is not ours to write
 WINDOW = 100  # episodes in a mean return, as in the paper
@@ -136,6 +136,15 @@ class RunRecord:
         cells = (step, episode.env, episode.raw_return, episode.length, int(episode.truncated))
         self._tables["episodes"].add(*cells)
         self._tables["monitor"].add(episode.raw_return, episode.length, round(self.seconds, 6))
+
+    def restart(self, step: int, restart: Restart) -> None:
+        """An environment failed during decision ``step`` and was made anew."""
+        self._meta["restarts"] = [
+            *self._meta.get("restarts", ()),
+            {"step": step, "env": restart.env, "reason": restart.reason},
+        ]
+        with self._troubled("record"):
+            self._write_meta()
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
         """The agent's latest figures after decision ``step``; one that is not known yet is left empty."""
@@ -259,6 +268,7 @@ def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[
         "threads": torch.get_num_threads(),
         "schedule": asdict(schedule),
         "env_kwargs": learner.env_kwargs,
+        **learner.supervision.saved,
         "settings": configuration.values,
     }
 
@@ -299,7 +309,7 @@ def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
 def _past(folder: Path) -> dict[str, Any]:
     """What stays true of a run that is resumed."""
     meta = read_meta(folder)
-    return {name: meta[name] for name in ("started", "resumed") if name in meta}
+    return {name: meta[name] for name in ("started", "resumed", "restarts") if name in meta}
 
 
 def _last_seconds(table: Path, column: int) -> float:

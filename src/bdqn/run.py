@@ -54,6 +54,8 @@ def train(
             now = learner.num_timesteps
             for episode in step.episodes:
                 record.episode(now, episode)
+            for restart in step.restarts:
+                record.restart(now, restart)
             report_what_is_due()
             if now >= save_at and not stop():  # when stopped, it is saved below
                 save(learner, record, checkpoints)

@@ -9,7 +9,7 @@ import difflib
 import math
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
@@ -217,3 +217,24 @@ class Training:
     precision: Literal["float32", "bfloat16"] = setting(
         "float32", "of the layers up to the features; bfloat16 is faster only where the processor has it"
     )
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """What happens when an environment fails."""
+
+    restart_env: int = setting(
+        0, "times that an environment which fails is made anew, and its episode cut; then the run ends", minimum=0
+    )
+    step_timeout: float | None = setting(
+        None, "seconds after which a step of the environment counts as failed; unset: never", minimum=0.001
+    )
+
+    def __bool__(self) -> bool:
+        """Whether anything is supervised."""
+        return bool(self.restart_env or self.step_timeout)
+
+    @property
+    def saved(self) -> dict[str, dict[str, Any]]:
+        """What files say of it: nothing where nothing is supervised."""
+        return {"supervision": asdict(self)} if self else {}

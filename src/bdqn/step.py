@@ -17,6 +17,16 @@ class Episode:
     raw_return: float  # undiscounted, unclipped
     length: int  # decisions
     truncated: bool  # cut short, not terminated
+    failed: bool = False  # cut short because its environment failed
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """An environment that failed and was made anew."""
+
+    env: int
+    reason: str
+    obs: NDArray[Any] | None  # where its new episode began, if that was amid a decision, which was then taken again
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +40,4 @@ class Step:
     ended: NDArray[np.bool_]  # (N,) the episode is over and `obs` is the first of the next one
     obs: NDArray[Any]  # (N, *obs) where to act next; the same array as `next_obs` if no episode ended
     episodes: tuple[Episode, ...]  # those that ended in this step
+    restarts: tuple[Restart, ...] = ()  # before anything else of this step

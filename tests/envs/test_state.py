@@ -48,6 +48,7 @@ def play(envs: Environments, actions: np.ndarray) -> list[tuple[Any, ...]]:
     return seen
 
 
+@pytest.mark.filterwarnings("ignore:Taxi-v4 offers action masks")
 @pytest.mark.parametrize(("env_id", "kwargs"), KNOWN, ids=lambda value: value if isinstance(value, str) else "")
 def test_it_goes_on_exactly_from_any_point(env_id: str, kwargs: dict[str, Any]) -> None:
     if env_id.startswith("MinAtar"):

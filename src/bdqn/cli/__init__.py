@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
-from bdqn.cli.common import RunFailed, on_one_line
+from bdqn.cli.common import RunFailed, on_one_line, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
 from bdqn.progress import silence, unheard_is_fine
@@ -24,6 +24,7 @@ VERBS = {
     "linear": "run LinPSRL, LinUCB and others on linear problems, and measure their regret exactly",
     "report": "write one page about runs, with the paper's tables beside them if asked for",
     "watch": "write one page that plays an episode beside the agent's beliefs",
+    "check": "play a few random episodes in an environment, and say what is wrong with it",
     "presets": "list presets, or show every value of one with its source",
     "agents": "list the agents and their settings",
     "doctor": "say what is installed here, how fast it is, and how long a preset would take",
@@ -53,7 +54,8 @@ def _run(arguments: list[str]) -> int:
     try:
         try:
             verb, rest = _verb(arguments)
-            code: int = import_module(f"bdqn.cli.{verb}").run(rest)
+            with short_warnings():
+                code: int = import_module(f"bdqn.cli.{verb}").run(rest)
         finally:
             sys.stdout.flush()  # here, where it can still be said that it failed; help comes by as SystemExit
     except BrokenPipeError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bdqn.settings import SettingError
 
@@ -28,11 +29,40 @@ def correctable() -> Iterator[None]:
     except Exception as error:
         import gymnasium.error  # here, because help needs no Gymnasium, nor torch
 
+        from bdqn.envs import blamed
         from bdqn.finite import NonFiniteError
 
+        if reason := blamed(error):
+            raise SettingError(reason) from error
         if isinstance(error, (ValueError, TypeError, ImportError, OSError, NonFiniteError, gymnasium.error.Error)):
             raise SettingError(str(error)) from error
         raise
+
+
+def foreseen(error: Exception) -> str | None:
+    """Why a run cannot go on, in a sentence; None for a defect of ours, whose traceback is wanted."""
+    from bdqn.envs import BadAnswer, blamed
+    from bdqn.finite import NonFiniteError
+    from bdqn.posterior import PosteriorError
+
+    return str(error) if isinstance(error, NonFiniteError | PosteriorError | BadAnswer) else blamed(error)
+
+
+@contextmanager
+def short_warnings() -> Iterator[None]:
+    """Our own warnings in here are lines like our errors, without a place in our code."""
+    usual = warnings.formatwarning
+
+    def short(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> str:
+        if not category.__module__.startswith("bdqn."):
+            return usual(message, category, *place, **rest)
+        return f"bdqn: {on_one_line(message)}\n"
+
+    warnings.formatwarning = short
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:

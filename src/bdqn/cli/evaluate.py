@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import RunFailed, correctable, load_to_play, on_one_line, print_rows
+from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, on_one_line, print_rows
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import SettingError, build, setting, settings_of
 
@@ -103,7 +103,6 @@ def _runs_in(path: Path) -> list[Path]:
 
 def _play(path: Path, options: Options, *, best: bool) -> Played:
     from bdqn.evaluation import evaluate
-    from bdqn.finite import NonFiniteError
 
     with correctable():
         learner = load_to_play(path, options.env, options.device, best=best)
@@ -112,8 +111,11 @@ def _play(path: Path, options: Options, *, best: bool) -> Played:
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
     try:
         result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
-    except NonFiniteError as error:
-        raise RunFailed(str(error)) from error
+    except Exception as error:
+        reason = foreseen(error)
+        if reason is None:
+            raise
+        raise RunFailed(reason) from error
     finally:
         learner.envs.close()
     return Played(f"{learner.configuration.agent} on {learner.env_source}", learner.num_timesteps, epsilon, result)

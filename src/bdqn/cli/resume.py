@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bdqn.cli.common import correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.schedule import Schedule
-from bdqn.settings import SettingError, build, setting, settings_of
+from bdqn.settings import SettingError, Supervision, build, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.checkpoint import Checkpoints, Restored
@@ -123,6 +123,7 @@ def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options)
             num_envs=config["num_envs"],
             device=device,
             env_kwargs=config.get("env_kwargs"),
+            supervision=build(Supervision, config.get("supervision", {})),
         )
     return Restored(learner, {})
 

@@ -12,10 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from bdqn.agents import AGENTS
-from bdqn.cli.common import RunFailed, print_rows
+from bdqn.cli.common import RunFailed, foreseen, print_rows
 from bdqn.envs import describe
-from bdqn.finite import NonFiniteError
-from bdqn.posterior import PosteriorError
 from bdqn.progress import progress, unheard_is_fine
 from bdqn.run import train
 
@@ -35,9 +33,12 @@ def train_recorded(
         try:
             with progress(steps, quiet=quiet) as display, interruptible() as stop:
                 complete = train(learner, steps, record, checkpoints, schedule, display, stop)
-        except (NonFiniteError, PosteriorError) as error:
+        except Exception as error:
+            reason = foreseen(error)
+            if reason is None:
+                raise
             raise RunFailed(
-                f"Stopped after {learner.num_timesteps:,} decisions: {error} {_left(checkpoints)}"
+                f"Stopped after {learner.num_timesteps:,} decisions: {reason} {_left(checkpoints)}"
             ) from error
         record.status = "finished" if complete else "interrupted"
     rate = (learner.num_timesteps - began_at) / max(record.seconds - began, 1e-9)

@@ -12,7 +12,7 @@ from bdqn.agents import AGENTS
 from bdqn.cli.common import correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.schedule import Schedule
-from bdqn.settings import Setting, SettingError, Training, build, nearest, setting, settings_of
+from bdqn.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.configure import Configuration
@@ -40,11 +40,11 @@ class Options:
 
 def run(argv: list[str]) -> int:
     """Train, record, save, and say what came of it."""
-    options, schedule, overrides, args = _parse(argv)
+    options, schedule, supervision, overrides, args = _parse(argv)
     env_kwargs = environment_kwargs(args.env_kwargs)
     with correctable():
         configuration = _configure(options, overrides)
-    learner = _learner(options, configuration, env_kwargs)
+    learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
     from bdqn.checkpoint import Checkpoints
@@ -71,11 +71,13 @@ def run(argv: list[str]) -> int:
 # --- what was asked for ---------------------------------------------------------------------------------
 
 
-def _parse(argv: list[str]) -> tuple[Options, Schedule, dict[str, Any], Namespace]:
+def _parse(argv: list[str]) -> tuple[Options, Schedule, Supervision, dict[str, Any], Namespace]:
     """The run's options first: agent and environment decide which settings there are."""
-    parser, known, scheduled = _parser(), settings_of(Options), settings_of(Schedule)
+    parser, known = _parser(), settings_of(Options)
+    scheduled, supervised = settings_of(Schedule), settings_of(Supervision)
     add_settings(parser, known, vars(Options()))
     add_settings(parser, scheduled, vars(Schedule()))
+    add_settings(parser, supervised, vars(Supervision()))
     first, _ = parser.parse_known_args(argv)
     options = build(Options, given(first, known))
     settings = _add_agent_settings(parser, options)
@@ -85,7 +87,8 @@ def _parse(argv: list[str]) -> tuple[Options, Schedule, dict[str, Any], Namespac
     args = parser.parse(argv)
     if not options.env:
         raise SettingError("Which environment? For example: bdqn train --env CartPole-v1")
-    return options, build(Schedule, given(args, scheduled)), given(args, settings), args
+    schedule, supervision = build(Schedule, given(args, scheduled)), build(Supervision, given(args, supervised))
+    return options, schedule, supervision, given(args, settings), args
 
 
 def _parser() -> Parser:
@@ -129,7 +132,9 @@ def _configure(options: Options, overrides: dict[str, Any]) -> Configuration:
     return configure(options.agent, family(options.env), options.preset, overrides)
 
 
-def _learner(options: Options, configuration: Configuration, env_kwargs: dict[str, Any]) -> Learner:
+def _learner(
+    options: Options, configuration: Configuration, env_kwargs: dict[str, Any], supervision: Supervision
+) -> Learner:
     from bdqn.learner import Learner
 
     prepare_torch(options.device, configuration.family, options.threads)
@@ -141,4 +146,5 @@ def _learner(options: Options, configuration: Configuration, env_kwargs: dict[st
             num_envs=options.num_envs,
             device=options.device,
             env_kwargs=env_kwargs,
+            supervision=supervision,
         )

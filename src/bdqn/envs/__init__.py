@@ -1,14 +1,16 @@
 """Environments: making them from ids, and stepping N of them together. Independent of agents and of torch."""
 
+from bdqn.envs.answers import BadAnswer, EnvironmentWarning
 from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import UnknownEnvironment, find_spec, register_environments
 from bdqn.envs.deep_sea import DeepSea
 from bdqn.envs.extras import MissingExtra
-from bdqn.envs.make import Family, Source, describe, family, make_env
+from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, make_env
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.settings import PROTOCOLS, AtariProtocol, AtariSettings
-from bdqn.envs.spaces import UnsupportedSpace, check_spaces
+from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
 from bdqn.envs.state import CannotRestore, Restorable
+from bdqn.envs.supervision import StepTimeout, Supervisor, blamed
 from bdqn.envs.vector import TERMINAL_FOR_LEARNER, Environments
 
 __all__ = [
@@ -17,22 +19,29 @@ __all__ = [
     "AtariEnv",
     "AtariProtocol",
     "AtariSettings",
+    "BadAnswer",
     "CannotRestore",
     "DeepSea",
+    "EnvironmentWarning",
     "Environments",
     "Family",
     "MinAtar",
     "MissingExtra",
+    "NotAnEnvironment",
     "Restorable",
     "Source",
+    "StepTimeout",
+    "Supervisor",
     "UnknownEnvironment",
     "UnsupportedSpace",
+    "blamed",
     "check_spaces",
     "describe",
     "family",
     "find_spec",
     "make_atari",
     "make_env",
+    "name_of",
 ]
 
 register_environments()

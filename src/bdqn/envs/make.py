@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
+from gymnasium.vector import VectorEnv
 
+from bdqn.envs.answers import kind_of
 from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import find_spec, is_atari
 from bdqn.envs.minatar import MinAtar
+from bdqn.envs.supervision import blame
 
 AnyEnv: TypeAlias = gym.Env[Any, Any]
 Source: TypeAlias = str | Callable[[], AnyEnv] | AnyEnv
 Family: TypeAlias = Literal["atari", "minatar", "classic"]
+
+
+class NotAnEnvironment(TypeError):
+    """Something else was given where an environment belongs."""
 
 
 def family(source: str | AnyEnv) -> Family:
@@ -56,14 +63,50 @@ def make_env(
                 f"{', '.join([*atari_options, *kwargs])} can be applied only to an environment made from an "
                 "id; use them where this one is made."
             )
-        return source if isinstance(source, gym.Env) else source()
+        return _made(source)
     if family(source) == "atari":
         return make_atari(source, **atari_options, **kwargs)
     if atari_options:
         raise ValueError(f"{source} is not an Atari environment: it has no {', '.join(atari_options)}.")
     # The passive checker costs time in every step, and warns of what concerns an environment's author.
-    env: AnyEnv = gym.make(find_spec(source), disable_env_checker=True, **kwargs)
+    spec = find_spec(source)
+    try:
+        env: AnyEnv = gym.make(spec, disable_env_checker=True, **kwargs)
+    except (TypeError, ImportError, gym.error.Error):  # which say what they are about
+        raise
+    except Exception as error:
+        blame(error, f"Making {source}")
+        raise
     return env
+
+
+def _made(source: Callable[[], AnyEnv] | AnyEnv) -> AnyEnv:
+    """An environment as it is, or what a function makes; whatever else someone may give is refused in a sentence."""
+    wanted = "give a Gymnasium id, a function that makes a gymnasium.Env, or one that is made"
+    if isinstance(source, VectorEnv):
+        raise NotAnEnvironment(
+            f"{type(source).__name__} is a vector of environments, but bdqn steps several itself: {wanted}, and say "
+            "num_envs."
+        )
+    if isinstance(source, gym.Env):
+        return source
+    name = getattr(source, "__name__", type(source).__name__)
+    if not callable(source):
+        raise NotAnEnvironment(f"env is {kind_of(source)}, which is no gymnasium.Env{_of_gym(source)}: {wanted}.")
+    try:
+        env = source()
+    except Exception as error:
+        blame(error, f"Calling {name}() to make an environment")
+        raise
+    if not isinstance(env, gym.Env):
+        raise NotAnEnvironment(f"{name}() gave {kind_of(env)}, which is no gymnasium.Env{_of_gym(env)}.")
+    return env
+
+
+def _of_gym(env: object) -> str:
+    """A hint, where someone's environment is one of Gymnasium's predecessor."""
+    ancestors = {cls.__module__.partition(".")[0] for cls in type(env).__mro__}
+    return " (it inherits from gym, the predecessor: inherit from gymnasium.Env)" if "gym" in ancestors else ""
 
 
 def describe(env: AnyEnv) -> str:

@@ -12,17 +12,35 @@ class UnsupportedSpace(ValueError):
     """An environment whose actions or observations the agents cannot handle."""
 
 
+def name_of(env: gym.Env[Any, Any]) -> str:
+    """An environment's id, or the name of its class."""
+    return env.spec.id if env.spec else type(env.unwrapped).__name__
+
+
 def check_spaces(env: gym.Env[Any, Any]) -> None:
     """Refuse, with advice, an environment without Discrete actions, or whose observations are no arrays."""
-    name = env.spec.id if env.spec else type(env.unwrapped).__name__
-    if not isinstance(env.action_space, spaces.Discrete):
+    name = name_of(env)
+    observations, actions = _declared(env, "observation_space"), _declared(env, "action_space")
+    if not isinstance(actions, spaces.Discrete):
         raise UnsupportedSpace(
-            f"{name} has the action space {env.action_space}, but bdqn needs Discrete actions: discretise "
+            f"{name} has the action space {actions}, but bdqn needs Discrete actions: discretise "
             "them, for example with gymnasium.wrappers.TransformAction and a table of actions."
         )
-    if isinstance(env.observation_space, (spaces.Box, spaces.Discrete)):
-        return
-    raise UnsupportedSpace(
-        f"{name} has the observation space {env.observation_space}, but bdqn needs Box or Discrete: "
-        "wrap the environment in gymnasium.wrappers.FlattenObservation."
-    )
+    if not isinstance(observations, (spaces.Box, spaces.Discrete)):
+        raise UnsupportedSpace(
+            f"{name} has the observation space {observations}, but bdqn needs Box or Discrete: "
+            "wrap the environment in gymnasium.wrappers.FlattenObservation."
+        )
+    if isinstance(observations, spaces.Box) and (not observations.shape or 0 in observations.shape):
+        raise UnsupportedSpace(
+            f"{name} has the observation space {observations} of shape {observations.shape}, but bdqn needs at least "
+            "one axis and one number: give it one, a constant if there is nothing to see."
+        )
+
+
+def _declared(env: gym.Env[Any, Any], which: str) -> spaces.Space[Any]:
+    space = getattr(env, which, None)
+    if not isinstance(space, spaces.Space):
+        found = "has none" if space is None else f"has a {type(space).__module__}.{type(space).__name__}"
+        raise UnsupportedSpace(f"{name_of(env)} must have an {which} of gymnasium.spaces, but {found}.")
+    return space

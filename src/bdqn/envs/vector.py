@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import gymnasium as gym
@@ -10,39 +11,48 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
 from bdqn.envs.spaces import check_spaces
 from bdqn.envs.state import CannotRestore, get_state, set_state
-from bdqn.step import Episode, Step
+from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed
+from bdqn.step import Episode, Restart, Step
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
 TERMINAL_FOR_LEARNER = "terminal_for_learner"
+_UNUSABLE = (TypeError, ValueError, AttributeError, OverflowError)  # what comes of taking what cannot be taken
 
 
 class Environments:
     """N environments stepped together in this process, each restarted in the same step its episode ends."""
 
-    def __init__(self, envs: Sequence[gym.Env[Any, Any]], seeds: Sequence[int]) -> None:
-        """Seed and reset every environment once; the resets to come continue its own random stream."""
+    def __init__(
+        self,
+        envs: Sequence[gym.Env[Any, Any]],
+        seeds: Sequence[int],
+        *,
+        supervisor: Supervisor | None = None,
+        said: set[str] | None = None,
+    ) -> None:
+        """Seed and reset every environment once; the resets to come continue its own random stream.
+
+        A ``supervisor`` replaces those that fail. What was ``said`` of such environments is not said again.
+        """
         for env in envs:
             check_spaces(env)
         first = envs[0]
-        for i, env in enumerate(envs):
-            if (env.observation_space, env.action_space) != (first.observation_space, first.action_space):
-                raise ValueError(
-                    f"Environment {i} has spaces {env.observation_space} and {env.action_space}, "
-                    f"unlike environment 0 with {first.observation_space} and {first.action_space}."
-                )
         self.envs = tuple(envs)
         self.observation_space = cast(spaces.Box | spaces.Discrete, first.observation_space)
         self.action_space = cast(spaces.Discrete, first.action_space)
+        for i, env in enumerate(envs):
+            self._require_alike(i, env)
         # Agents count actions from zero, whatever the environment does.
         self._action_start = int(self.action_space.start)
-        # Networks compute in float32: converting here halves the replay memory.
+        self._supervisor = supervisor
+        self._expected = expected_of(first, set() if said is None else said)
         shape = cast(tuple[int, ...], self.observation_space.shape)
-        dtype = self.observation_space.dtype
-        self._obs = np.empty((len(envs), *shape), np.float32 if dtype == np.float64 else dtype)
-        for i, (env, seed) in enumerate(zip(envs, seeds, strict=True)):
-            self._obs[i] = env.reset(seed=int(seed))[0]
+        self._obs = np.empty((len(envs), *shape), self._expected.kept)
+        for i, seed in zip(range(len(envs)), seeds, strict=True):
+            self._obs[i] = self._first_observation(i, int(seed))
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
 
@@ -64,32 +74,125 @@ class Environments:
         terminal = np.empty(count, np.bool_)
         truncated = np.empty(count, np.bool_)
         over = []
+        episodes: list[Episode] = []
+        restarts: list[Restart] = []
+        expected, shape, supervisor = self._expected, self._expected.shape, self._supervisor
         for i, env in enumerate(self.envs):
             action = int(actions[i]) + self._action_start
-            observation, score, terminated, cut_short, info = env.step(action)
-            next_obs[i] = observation
-            reward[i] = score
-            terminal[i] = terminated or info.get(TERMINAL_FOR_LEARNER, False)
-            truncated[i] = cut_short
-            self._returns[i] += float(score)
-            self._lengths[i] += 1
+            try:
+                answer: Any = env.step(action) if supervisor is None else supervisor.step(env, action)
+            except CannotTime:
+                raise
+            except Exception as error:
+                answer = self._step_anew(i, action, error, episodes, restarts)
+            try:
+                observation, score, terminated, cut_short, info = answer
+                if getattr(observation, "shape", None) != shape:
+                    observation = expected.array(observation)
+                next_obs[i] = observation
+                reward[i] = score = float(score)
+                terminal[i] = terminated or info.get(TERMINAL_FOR_LEARNER, False)
+                truncated[i] = cut_short
+                self._lengths[i] += 1
+                if self._lengths[i] in LOOKS:
+                    if not (is_flag(terminated) and is_flag(cut_short)):
+                        raise TypeError
+                    expected.look(observation, info)
+            except _UNUSABLE as error:
+                raise expected.refused_step(answer, error) from error
+            self._returns[i] += score
             if terminated or cut_short:
                 over.append((i, not terminated))
 
         ended = np.zeros(count, np.bool_)
-        episodes = []
         self._obs = next_obs.copy() if over else next_obs
         for i, cut_short in over:
             ended[i] = True
             episodes.append(Episode(i, self._returns[i], self._lengths[i], cut_short))
             self._returns[i], self._lengths[i] = 0.0, 0
-            self._obs[i] = self.envs[i].reset()[0]
-        return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes))
+            self._obs[i] = self._next_episode(i, restarts)
+        if restarts and supervisor is not None:
+            supervisor.report(restarts)
+        return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes), tuple(restarts))
 
     def close(self) -> None:
         """Close every environment."""
         for env in self.envs:
             env.close()
+
+    # --- beginning episodes, and beginning again where an environment failed -------------------------------------
+
+    def _first_observation(self, i: int, seed: int | None = None) -> Any:
+        """Begin an episode."""
+        env, expected = self.envs[i], self._expected
+        try:
+            answer: Any = env.reset() if seed is None else env.reset(seed=seed)
+        except Exception as error:
+            if seed is not None and not takes_seed(env):
+                raise BadAnswer(f"reset() of {expected.name} takes no seed, but must: {RESET_CALL}.") from error
+            blame(error, f"reset() of {expected.name}")
+            raise
+        try:
+            observation, info = answer
+            if getattr(observation, "shape", None) != expected.shape:
+                observation = expected.array(observation)
+            expected.look(observation, info)
+        except _UNUSABLE as error:
+            raise expected.refused_reset(answer, error) from error
+        return observation
+
+    def _next_episode(self, i: int, restarts: list[Restart]) -> Any:
+        """Begin the episode after one that has ended; in a new environment, if need be."""
+        try:
+            return self._first_observation(i)
+        except BadAnswer:
+            raise
+        except Exception as error:
+            return self._restart(i, error, restarts)
+
+    def _step_anew(
+        self, i: int, action: int, error: Exception, episodes: list[Episode], restarts: list[Restart]
+    ) -> Any:
+        """Cut the episode of an environment that failed, and take the decision in a new one.
+
+        So the decision that failed is not learned from, and the one that is did happen.
+        """
+        length = self._lengths[i]
+        failed = [Episode(i, self._returns[i], length, truncated=True, failed=True)] if length else []
+        while True:
+            blame(error, f"step() of {self._expected.name}")
+            observation = self._restart(i, error, restarts)
+            restarts[-1] = replace(restarts[-1], obs=np.array(observation, self._obs.dtype))
+            try:
+                answer = cast(Supervisor, self._supervisor).step(self.envs[i], action)
+            except Exception as again:
+                error = again
+            else:
+                episodes += failed
+                self._returns[i], self._lengths[i] = 0.0, 0
+                return answer
+
+    def _restart(self, i: int, error: Exception, restarts: list[Restart]) -> Any:
+        """Begin an episode in a new environment in place of one that failed; if none is left, the error stands."""
+        while self._supervisor is not None and self._supervisor.may_restart:
+            restarts.append(Restart(i, blamed(error) or str(error), obs=None))
+            try:
+                env, seed = self._supervisor.replace(i, self.envs[i])
+                self._require_alike(i, env)
+                self.envs = (*self.envs[:i], env, *self.envs[i + 1 :])
+                return self._first_observation(i, seed)
+            except Exception as again:
+                error = again
+        raise error
+
+    def _require_alike(self, i: int, env: gym.Env[Any, Any]) -> None:
+        if (env.observation_space, env.action_space) != (self.observation_space, self.action_space):
+            raise ValueError(
+                f"Environment {i} has spaces {env.observation_space} and {env.action_space}, "
+                f"unlike environment 0 with {self.observation_space} and {self.action_space}."
+            )
+
+    # --- being interrupted --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Give everything: the environments' own states too, or why one cannot tell it."""
@@ -117,7 +220,7 @@ class Environments:
             reason = own.get("cannot") or _restore(env, own["state"])
             if reason:
                 restarted[i] = reason
-                self._obs[i] = env.reset(seed=int(seed))[0]
+                self._obs[i] = self._first_observation(i, int(seed))
                 self._returns[i], self._lengths[i] = 0.0, 0
         return restarted
 

@@ -1,0 +1,66 @@
+"""``bdqn check``: is an environment fit to learn in, and what would learn there?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
+from bdqn.settings import build, setting, settings_of
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to play."""
+
+    episodes: int = setting(5, "episodes of random actions, or as many as end in 10,000 decisions", minimum=1)
+    seed: int = setting(0, "seed of the environment and of the actions", minimum=0)
+
+
+def run(argv: list[str]) -> int:
+    """Play, and print what was found; 2 if something is wrong that must be corrected."""
+    parser = Parser(
+        prog="bdqn check",
+        description="Play a few episodes with random actions and say what an agent would meet with. Each line is ok, a "
+        "note, a warning (it can be learned in, but not as meant) or an error (it cannot).",
+    )
+    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, or module:Id where the module registers it")
+    parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="K=V", help="given to the environment")
+    add_settings(parser, settings_of(Options), vars(Options()))
+    args = parser.parse(argv)
+    options = build(Options, given(args, settings_of(Options)))
+    kwargs = environment_kwargs(args.env_kwargs)
+
+    from bdqn.envs.check import check_env
+
+    with correctable():
+        findings = check_env(args.env, episodes=options.episodes, seed=options.seed, env_kwargs=kwargs)
+    levels = Counter(finding.level for finding in findings)
+    print(args.env)
+    for finding in findings:
+        print(f"  {on_one_line(finding)}")
+    if not levels["error"]:
+        with correctable():
+            print(f"  {on_one_line(_learner_line(args.env, kwargs))}")
+    print(f"{levels['error']} error(s), {levels['warning']} warning(s), {levels['note']} note(s)")
+    return 2 if levels["error"] else 0
+
+
+def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
+    """What would learn there, unless told otherwise."""
+    from bdqn.configure import configure
+    from bdqn.envs import family, make_env
+    from bdqn.envs.check import Finding
+    from bdqn.learner import observation_spec
+    from bdqn.networks import describe
+
+    configuration = configure("bdqn", family(env_id))
+    with closing(make_env(env_id, env_kwargs=kwargs)) as env:
+        spec = observation_spec(env)
+    training = configuration.training
+    layers = 1 if spec.is_image else training.mlp_layers
+    text = f"family {configuration.family}, preset {configuration.preset}; the network reads {describe(spec)}, then "
+    return str(Finding("ok", "agent", f"{text}{layers} dense layer(s) of {training.features}."))

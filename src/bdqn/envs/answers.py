@@ -1,0 +1,244 @@
+"""What environments answer, held against Gymnasium's interface and against what their spaces declare.
+
+What cannot be meant is refused in a sentence. What can be learned from, but is not as declared, is said once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import warnings
+from collections.abc import Mapping
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from bdqn.envs.spaces import name_of
+
+#: After these decisions of an episode, and at its start, answers are looked at closely. Shapes are looked at always.
+LOOKS = frozenset(8**k for k in range(16))
+ROUNDING = 1e-5  # by which a number may be beyond its bounds, relative to their size
+RESET = "(observation, info)"
+RESET_CALL = "Gymnasium's interface is reset(self, *, seed=None, options=None)"
+STEP = "(observation, reward, terminated, truncated, info)"
+MASK = (
+    "{} offers action masks ({}), which bdqn does not support yet: every action may be chosen, whatever the mask says. "
+    "See to it that forbidden actions do no harm."
+)
+
+
+class BadAnswer(ValueError):
+    """An environment answered what Gymnasium's interface does not allow; the message says what would be right."""
+
+
+class EnvironmentWarning(UserWarning):
+    """An environment is not what it declares to be, or was restarted."""
+
+
+class Expected:
+    """What an environment's Box of observations declares."""
+
+    def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
+        """``said`` is what has been said already of environments like this one."""
+        self.name, self.space, self.said = name_of(env), cast(spaces.Box, env.observation_space), said
+        self.shape: tuple[int, ...] = tuple(self.space.shape or ())
+        self.dtype = np.dtype(self.space.dtype)
+        # Networks compute in float32: converting at once halves the replay memory.
+        self.kept = np.dtype(np.float32) if self.dtype == np.float64 else self.dtype
+        self.declares = self._declares()
+        self._anything_goes = self._holds_all_of_its_type()  # as pictures do, which are large
+        if env.has_wrapper_attr("action_masks"):
+            self._say("mask", MASK.format(self.name, "action_masks()"))
+
+    def array(self, observation: Any) -> Any:
+        """An observation that is not an array of the declared shape, as one; else a ValueError."""
+        array = np.asarray(observation)
+        if array.shape != self.shape or array.dtype.kind not in "biuf":
+            raise ValueError
+        return array
+
+    def look(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Say what is not as declared."""
+        if "action_mask" in info:
+            self._say("mask", MASK.format(self.name, 'info["action_mask"]'))
+        self._look_at_numbers(np.asarray(observation))
+
+    def _look_at_numbers(self, array: NDArray[Any]) -> None:
+        as_declared = array.dtype == self.dtype
+        if as_declared and self._anything_goes:
+            return
+        if not as_declared and not self.survives(array):
+            self._say(
+                "kind",
+                f"{self.name} declares observations of {self.declares}, but gave {array.dtype} from {array.min():g} "
+                f"to {array.max():g}, which {self.kept} cannot hold: the agent sees other numbers. Declare what is "
+                "given, for example Box(low, high, shape, np.float32).",
+            )
+        elif (place := self.beyond(array, array)) is not None:
+            low, high = self.space.low[place], self.space.high[place]
+            self._say(
+                "range",
+                f"{self.name} declares observations of {self.declares}, but gave {array[place]:g} at "
+                f"{[int(axis) for axis in place]}, which is to lie in [{low:g}, {high:g}]: the network scales by the "
+                "declared bounds. Correct them, or declare -inf and inf, which leaves numbers as they are.",
+            )
+
+    def survives(self, array: NDArray[Any]) -> bool:
+        """Whether these numbers stay what they are when they are kept, but for rounding."""
+        if np.can_cast(array.dtype, self.kept, "same_kind"):
+            return True
+        with np.errstate(invalid="ignore"):
+            return bool((array.astype(self.kept) == array).all())
+
+    def beyond(self, least: NDArray[Any], most: NDArray[Any]) -> tuple[np.intp, ...] | None:
+        """A place where numbers from ``least`` to ``most`` leave the declared bounds."""
+        low, high = self.space.low, self.space.high
+        if not np.count_nonzero((least < low) | (most > high)):  # which is quicker than any()
+            return None
+        with np.errstate(invalid="ignore"):
+            excess = np.fmax(np.subtract(low, least, dtype=np.float64), np.subtract(most, high, dtype=np.float64))
+        outside = np.argwhere(excess > ROUNDING * np.fmax(1, np.fmax(np.abs(least), np.abs(most))))
+        return tuple(outside[0]) if len(outside) else None
+
+    def _holds_all_of_its_type(self) -> bool:
+        if self.dtype.kind not in "iu":
+            return self.dtype.kind == "b"
+        limits = np.iinfo(self.dtype.name)
+        return bool((self.space.low == limits.min).all() and (self.space.high == limits.max).all())
+
+    def _declares(self) -> str:
+        bounds = "" if self.dtype.kind == "b" else f" in [{self.space.low.min():g}, {self.space.high.max():g}]"
+        return f"{self.dtype} of shape {self.shape}{bounds}"
+
+    def _say(self, kind: str, message: str) -> None:
+        if kind not in self.said:
+            self.said.add(kind)
+            warnings.warn(f"{message} (Said once.)", EnvironmentWarning, stacklevel=2)
+
+    # --- what is wrong with an answer that could not be taken ---------------------------------------------------
+
+    def refused_reset(self, answer: Any, error: Exception) -> BadAnswer:
+        """Why what ``reset`` gave led to this error."""
+        return BadAnswer(f"reset() of {self.name} {self._wrong_reset(answer) or _unforeseen(error)}.")
+
+    def refused_step(self, answer: Any, error: Exception) -> BadAnswer:
+        """Why what ``step`` gave led to this error."""
+        return BadAnswer(f"step() of {self.name} {self._wrong_step(answer) or _unforeseen(error)}.")
+
+    def _wrong_reset(self, answer: Any) -> str:
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            old = "" if self._wrong_observation(answer) else ": this is the interface of Gym before 0.26"
+            return f"gave {kind_of(answer)}, but must give the pair {RESET}{old}"
+        observation, info = answer
+        return self._wrong_observation(observation) or _wrong_info(info)
+
+    def _wrong_step(self, answer: Any) -> str:
+        if not isinstance(answer, tuple | list) or len(answer) != 5:
+            old = ""
+            if isinstance(answer, tuple) and len(answer) == 4:
+                old = ": this is the interface of Gym before 0.26, where done was both terminated and truncated"
+            return f"gave {kind_of(answer)}, but must give the five values {STEP}{old}"
+        observation, reward, terminated, truncated, info = answer
+        return (
+            self._wrong_observation(observation)
+            or _wrong_reward(reward)
+            or _wrong_flag("terminated", terminated)
+            or _wrong_flag("truncated", truncated)
+            or _wrong_info(info)
+        )
+
+    def _wrong_observation(self, observation: Any) -> str:
+        numbers = _numbers(observation)
+        if numbers is None:
+            return f"gave {kind_of(observation)} as observation, but declares {self.declares}"
+        if numbers.shape != self.shape:
+            return f"gave an observation of shape {numbers.shape}, but declares {self.declares}"
+        return ""
+
+
+class ExpectedCategory(Expected):
+    """What an environment's Discrete observations declare; each of them is looked at, which is cheap."""
+
+    def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
+        discrete = cast(spaces.Discrete, env.observation_space)
+        self.first, self.last = int(discrete.start), int(discrete.start + discrete.n) - 1
+        super().__init__(env, said)
+        self.shape = (-1,)  # which no observation has, so that `array` is asked of each
+
+    def array(self, observation: Any) -> int:
+        category = operator.index(observation)
+        if not self.first <= category <= self.last:
+            raise ValueError
+        return category
+
+    def _holds_all_of_its_type(self) -> bool:
+        return True  # `array` has looked at it already
+
+    def _declares(self) -> str:
+        return f"whole numbers from {self.first} to {self.last}"
+
+    def _wrong_observation(self, observation: Any) -> str:
+        try:
+            self.array(observation)
+        except (TypeError, ValueError):
+            return f"gave {kind_of(observation)} as observation, but declares {self.declares}"
+        return ""
+
+
+def expected_of(env: gym.Env[Any, Any], said: set[str]) -> Expected:
+    """What to expect of an environment whose spaces were checked."""
+    return (ExpectedCategory if isinstance(env.observation_space, spaces.Discrete) else Expected)(env, said)
+
+
+def takes_seed(env: gym.Env[Any, Any]) -> bool:
+    """Whether an environment's own reset() can be given a seed."""
+    parameters = inspect.signature(env.unwrapped.reset).parameters
+    return "seed" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def kind_of(value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if isinstance(value, tuple | list | dict):
+        return f"a {type(value).__name__} of length {len(value)}"
+    if value is None or isinstance(value, int | float | np.generic):
+        return repr(value)
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+
+
+def _numbers(value: Any) -> NDArray[Any] | None:
+    """As an array of numbers, if it is one."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        return None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _wrong_reward(reward: Any) -> str:
+    numbers = _numbers(reward)
+    if numbers is None or numbers.size != 1:
+        return f"gave {kind_of(reward)} as reward, but must give a number"
+    return ""
+
+
+def _wrong_flag(name: str, flag: Any) -> str:
+    return "" if is_flag(flag) else f"gave {kind_of(flag)} as {name}, but must give True or False"
+
+
+def is_flag(value: Any) -> bool:
+    """Whether a value says yes or no; 0 and 1 do, None does not."""
+    return isinstance(value, (bool, np.bool_)) or (np.size(value) == 1 and _numbers(value) is not None)
+
+
+def _wrong_info(info: Any) -> str:
+    return "" if isinstance(info, Mapping) else f"gave {kind_of(info)} as info, but must give a dictionary"
+
+
+def _unforeseen(error: Exception) -> str:
+    return f"gave what cannot be used ({type(error).__name__}: {error})"

@@ -1,0 +1,119 @@
+"""What ``check_env`` finds: nothing wrong with what is sound, and each fault by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import bdqn
+from bdqn.envs.check import Finding
+
+from .worlds import World, world
+
+
+class Tame(World):
+    """With nothing to remark on: it can be rendered, saved and restored, and repeats itself."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def get_env_state(self) -> dict[str, Any]:
+        return {"time": self.time}
+
+    def set_env_state(self, state: Any) -> None:
+        self.time = state["time"]
+
+
+def tame(**changes: Any) -> type[Tame]:
+    return type("Odd", (Tame,), changes)
+
+
+def found(source: Any, level: str, subject: str) -> str:
+    """The only finding on a subject, which has this level."""
+    findings = bdqn.check_env(source, episodes=3)
+    (finding,) = [finding for finding in findings if finding.subject == subject and finding.level != "ok"]
+    assert finding.level == level
+    return finding.text
+
+
+@pytest.mark.parametrize("source", [Tame, Tame(), "FrozenLake-v1", "MountainCar-v0", "bdqn/DeepSea-v0"])
+def test_sound_environments_have_neither_errors_nor_warnings(source: Any) -> None:
+    findings = bdqn.check_env(source)
+    assert {finding.level for finding in findings} <= {"ok", "note"}
+    assert [str(f) for f in findings if f.level == "note" and source in (Tame,)] == []
+    subjects = [finding.subject for finding in findings]
+    expected = ["actions", "observations", "seen", "rewards", "time limit", "episodes", "seeds", "resume", "render"]
+    assert [subject for subject in subjects if subject in expected] == expected
+    assert all(finding.text.endswith(".") for finding in findings)
+
+
+def test_a_finding_is_a_line() -> None:
+    assert str(Finding("ok", "speed", "fast.")) == "ok      speed         fast."
+
+
+@pytest.mark.parametrize(
+    ("source", "level", "subject", "says"),
+    [
+        ("Nope-v0", "error", "making it", "There is no environment 'Nope-v0'"),
+        ("Pendulum-v1", "error", "spaces", "discretise"),
+        (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "gave a tuple of length 4"),
+        (world(step=lambda self, action: 1 / 0), "error", "answers", "raised ZeroDivisionError"),
+        (tame(observe=lambda self: np.full(4, np.nan)), "error", "seen", "NaN or infinity"),
+        (
+            tame(observation_space=spaces.Box(0, 255, (4,), np.uint8), observe=lambda self: np.full(4, 0.5)),
+            "error",
+            "seen",
+            "float64 from 0.5 to 0.5, but declared is uint8",
+        ),
+        (
+            tame(step=lambda self, action: (self.observe(), np.nan, True, False, {})),
+            "error",
+            "rewards",
+            "NaN or infinity",
+        ),
+        (tame(observe=lambda self: np.array([0, 1000, 0, 0])), "warning", "bounds", "at [1] from 1000 to 1000, where"),
+        (tame(observation_space=spaces.Box(-1e4, 1e4, (4,))), "warning", "bounds", "scaled to almost nothing"),
+        (tame(observe=lambda self: np.random.rand(4)), "warning", "seeds", "something else at reset"),  # noqa: NPY002
+        (tame(set_env_state=lambda self, state: None), "warning", "resume", "went on otherwise than it had"),
+        (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support yet"),
+        (tame(action_space=spaces.Discrete(1)), "warning", "actions", "nothing to choose"),
+        (
+            tame(step=lambda self, action: (self.observe(), 0.0, False, False, {})),
+            "note",
+            "rewards",
+            "0 % of them not zero",
+        ),
+        (tame(step=lambda self, action: (self.observe(), 1e4, True, False, {})), "note", "rewards", "reward_clip"),
+        (tame(step=lambda self, action: (self.observe(), 1.0, 1, 0, {})), "note", "episodes", "of type int"),
+        (tame(observation_space=spaces.Box(-np.inf, 1, (4,))), "note", "bounds", "4 of 4 numbers have no finite"),
+        (World, "note", "resume", "offers no get_env_state()"),
+        (tame(metadata={}), "note", "render", "no render mode rgb_array"),
+    ],
+)
+def test_each_fault_is_found_and_said(source: Any, level: str, subject: str, says: str) -> None:
+    assert says in found(source, level, subject)
+
+
+def test_episodes_that_do_not_end_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bdqn.envs.check.MOST_STEPS", 50)
+    endless = tame(step=lambda self, action: (self.observe(), 1.0, False, False, {}))
+    assert "none ended within 50 decisions" in found(endless, "warning", "episodes")
+    assert "none ended" in found(lambda: gym.wrappers.TimeLimit(endless(), 99), "warning", "episodes")
+
+
+def test_what_gymnasium_says_is_passed_on_without_colours() -> None:
+    text = found(world(seed=lambda self: None), "note", "gymnasium")
+    assert text.startswith("Official support for the `seed` function is dropped.")
+
+
+def test_an_environment_that_was_made_stays_open_and_one_made_here_is_closed() -> None:
+    closed = []
+    source = tame(close=lambda self: closed.append(self))
+    mine = source()
+    bdqn.check_env(mine)
+    assert closed == []
+    bdqn.check_env(source)
+    assert len(closed) == 2  # one to play in, one to restore
