@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bdqn.report.drawings import BELIEFS, SAFETY_NAMES, SAME_MEAN
-from bdqn.report.figures import save
+from bdqn.report.figures import save_all
 from bdqn.report.illustrations import Belief, exploration_figure, safety_figure
 
 
@@ -27,14 +27,20 @@ def belief_of(run: str) -> Belief:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/images"), help="where the figures go")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/illustrations"), help="where the figures go [%(default)s]"
+    )
     parser.add_argument("--run", help="a run of a Bayesian agent, to be drawn too")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
-    save(exploration_figure(BELIEFS, rng), options.out / "exploration.png")
-    save(safety_figure(*SAME_MEAN, names=SAFETY_NAMES), options.out / "safety.png")
+    figures = {
+        "exploration": exploration_figure(BELIEFS, rng),
+        "safety": safety_figure(*SAME_MEAN, names=SAFETY_NAMES),
+    }
     if options.run:
-        save(exploration_figure({options.run: belief_of(options.run)}, rng), options.out / "agent.png")
+        figures["agent"] = exploration_figure({options.run: belief_of(options.run)}, rng)
+    for name in save_all(figures, options.out, ["png"]):
+        print(options.out / name)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def main() -> None:
         )
         axes.set_title(env)
     save(figure, options.out)
+    print(options.out)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from bdqn.report.grid import MISSING
 from bdqn.report.reproduction import game_of
 from bdqn.sweep.plan import FULL, read_scales, read_sweep
 from bdqn.toml import toml_text
+from pages.common import read_markdown
 
 pytest.importorskip("ale_py", reason="the atari extra is not installed")
 pytest.importorskip("cv2", reason="the atari extra is not installed")
@@ -82,8 +83,7 @@ def tiny(file: str, folder: Path, environments: list[str]) -> Path:
 
 
 def rows_of(path: Path) -> dict[str, dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return {row["game"]: row for row in csv.DictReader(file)}
+    return {row["game"]: {name: cell.strip("*") for name, cell in row.items()} for row in read_markdown(path)}
 
 
 def test_it_runs_from_end_to_end_at_a_tiny_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_it_runs_from_end_to_end_at_a_tiny_size(tmp_path: Path, capsys: pytest.C
     page = tmp_path / "atari.html"
     words = ["report", *map(str, outs.values()), "--paper", "--out", str(page), "--tables", str(tables)]
     assert main(words) == 0
-    scores, dropout = rows_of(tables / "paper-table-2.csv"), rows_of(tables / "paper-table-4.csv")
+    scores, dropout = rows_of(tables / "paper-table-2.md"), rows_of(tables / "paper-table-4.md")
     assert len(scores) == len(paper.GAMES)
     for game, row in scores.items():
         ours = [row[name] for name in ("BDQN ours", "DDQN ours", "Step ours")]

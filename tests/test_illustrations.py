@@ -66,10 +66,19 @@ def test_the_example_draws_what_the_page_says(tmp_path: Path) -> None:
         "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__'); sys.exit('torch' in sys.modules)"
     )
     words = [sys.executable, "-c", program, str(ROOT / "examples" / "illustrations.py"), "--out", str(tmp_path)]
-    assert subprocess.run(words).returncode == 0
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert set(map(Path, done.stdout.splitlines())) == set(tmp_path.iterdir()), "it says what it writes"
     assert set(re.findall(r"\(images/(\w+\.png)\)", PAGE.read_text())) == {path.name for path in tmp_path.iterdir()}
     for path in tmp_path.iterdir():
         assert (ROOT / "docs" / "images" / path.name).exists()
+
+
+def test_the_example_writes_into_no_documentation_unless_it_is_told_to(tmp_path: Path) -> None:
+    words = [sys.executable, str(ROOT / "examples" / "illustrations.py")]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["out/illustrations/exploration.png", "out/illustrations/safety.png"]
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
 
 
 def test_the_pages_program_draws_an_agents_belief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

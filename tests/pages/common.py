@@ -47,6 +47,12 @@ def write_evaluation(folder: Path, epsilon: float, mean: float, step: int) -> No
     (folder / "evaluate.json").write_text(json.dumps({"epsilon": epsilon, "mean_reward": mean, "step": step}))
 
 
+def read_markdown(path: Path) -> list[dict[str, str]]:
+    """A table as a reader sees it, a row each."""
+    heading, _, *rows = (line[2:-2].split(" | ") for line in path.read_text().splitlines() if line.startswith("|"))
+    return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
 def recording(decisions: int = 6, *, posterior: bool = True, pictures: bool = True) -> Recording:
     """Two actions whose beliefs drift apart; every decision has a picture of its own."""
     t = np.arange(decisions, dtype=float)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import numpy as np
 import pytest
 
 from bdqn.report.charts import Scale, Series, _ticks, line_chart, si
-from bdqn.report.grid import grid
+from bdqn.report.grid import Cell, Column, grid, write_latex
 from bdqn.report.html import Html, data, page, tag
+
+LATEX = shutil.which("pdflatex")
 
 
 def test_text_is_escaped_and_html_is_not() -> None:
@@ -42,8 +46,8 @@ def test_a_table_is_the_same_in_every_format(tmp_path: Path) -> None:
     with (tmp_path / "t.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["name", "50 %"], ["a_b", "1|2"], ["c", "-"]]
     assert "| a_b | 1\\|2 |" in (tmp_path / "t.md").read_text()
-    assert "a\\_b & 1|2 \\\\" in (tmp_path / "t.tex").read_text()
-    assert "name & 50 \\% \\\\\n\\hline" in (tmp_path / "t.tex").read_text()
+    assert "a\\_b & 1\\textbar{}2 \\\\" in (tmp_path / "t.tex").read_text()
+    assert "name & 50 \\% \\\\\n    \\midrule" in (tmp_path / "t.tex").read_text()
 
 
 def test_marks_and_notes_are_in_every_format(tmp_path: Path) -> None:
@@ -56,19 +60,71 @@ def test_marks_and_notes_are_in_every_format(tmp_path: Path) -> None:
     assert text["md"][:3] == ["**Title** A note of 5 %.", "", "| name | 50 % | mark |"]
     assert text["md"][3:] == ["| --- | --- | --- |", "| a | **5%** | marked |", "| b | 6 |  |", "| c | 7 | faint |"]
     assert text["tex"] == [
-        "% Title",
-        "% A note of 5 %.",
-        "\\begin{tabular}{lrr}",
-        "name & 50 \\% & mark \\\\",
-        "\\hline",
-        "a & \\textbf{5\\%} & marked \\\\",
-        "b & 6 &  \\\\",
-        "c & 7 & faint \\\\",
-        "\\end{tabular}",
+        "% Needs \\usepackage{booktabs,graphicx}.",
+        "\\begin{table}",
+        "  \\centering\\small",
+        "  \\caption{Title. A note of 5 \\%. $^{*}$: marked.}",
+        "  \\label{tab:t}",
+        "  \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        "  \\begin{tabular}{lr}",
+        "    \\toprule",
+        "    name & 50 \\% \\\\",
+        "    \\midrule",
+        "    a$^{*}$ & \\textbf{5\\%} \\\\",
+        "    b & 6 \\\\",
+        "    c & 7 \\\\",
+        "    \\bottomrule",
+        "  \\end{tabular}}",
+        "\\end{table}",
     ]
     page = made.html()
     assert page.count('<tr class="marked"><th scope="row">a</th><td class="n"><strong>5%</strong></td></tr>') == 1
     assert "mark</th>" not in page, "it has colours"
+
+
+def test_a_csv_file_has_numbers_where_a_reader_has_text(tmp_path: Path) -> None:
+    heading = ["name", Column.figure("score", "score", "seeds"), Column("decisions", ["decisions"])]
+    rows = [
+        ["a", Cell("31.8 (28.7 to 33.7; 3 seeds)", 31.8123, 28.7, 33.7, 3), Cell("20,000", 20_000)],
+        ["b", Cell("5 (1 seed)", 5.0, np.nan, np.nan, 1), "missing"],
+        ["c", "missing", Cell("1M", 1_000_000)],
+    ]
+    grid("t", "Title", heading, rows).write(tmp_path)
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        "name,score,score_low,score_high,score_seeds,decisions",
+        "a,31.8123,28.7,33.7,3,20000",
+        "b,5,,,1,",
+        "c,,,,,1000000",
+    ]
+    assert "| a | 31.8 (28.7 to 33.7; 3 seeds) | 20,000 |" in (tmp_path / "t.md").read_text()
+    with pytest.raises(ValueError, match="has 1 numbers, where 'score' has the columns"):
+        grid("t", "Title", heading[1:2], [[Cell("5", 5.0)]]).csv_lines()
+
+
+HOSTILE = r"[x]* 50% of $a_b^c & {d}~e #1 \ <f|g> " + "\x00\n"
+
+
+def test_a_latex_table_is_for_a_paper(tmp_path: Path) -> None:
+    rows = [[HOSTILE, "-3 (-4.5 to -2)", "-", "1e-05"], ["plain", "5 (4 to 6)", "-", "a-b"]]
+    made = grid("t", HOSTILE, ["agent", "return", "nothing known", "text"], rows, "What it is.")
+    lines = made.latex().splitlines()
+    first = next(i for i, line in enumerate(lines) if "midrule" in line) + 1
+    hostile, plain = lines[first : first + 2]
+    escaped = r"{[}x]{*} 50\% of \$a\_b\textasciicircum{}c \& \{d\}\textasciitilde{}e \#1 \textbackslash{}"
+    assert hostile == rf"    {escaped} \textless{{}}f\textbar{{}}g\textgreater{{}} & $-$3 ($-$4.5 to $-$2) & 1e-05 \\"
+    assert plain == r"    plain & 5 (4 to 6) & a-b \\"
+    assert "nothing known" not in made.latex(), "a column without a figure"
+    assert r"\begin{tabular}{lrl}" in made.latex()
+    write_latex(tmp_path / "t.tex", [made, made])
+    document = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\input{t}\end{document}"
+    (tmp_path / "paper.tex").write_text(document)
+    if LATEX is None:
+        pytest.skip("there is no LaTeX here: the text was checked, but not compiled")
+    command = [LATEX, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    log = (tmp_path / "paper.log").read_text(errors="replace")
+    assert done.returncode == 0, log[-2_000:]
+    assert "Overfull" not in log
 
 
 def test_columns_of_numbers_stand_to_the_right() -> None:

@@ -18,9 +18,9 @@ from bdqn.report.charts import BOTTOM, HEIGHT, Series, line_chart, si
 from bdqn.report.html import page as page_of
 from bdqn.report.reproduction import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
-from bdqn.report.summary import COVERAGE, settings_grid, show
+from bdqn.report.summary import settings_grid, show
 from pages.browser import Browser
-from pages.common import EVIL, write_evaluation, write_run
+from pages.common import EVIL, read_markdown, write_evaluation, write_run
 
 RATE = "learning_rate"
 SPREAD = {"posterior/std_mean": [0.5] * 120, "posterior/condition_number": [10.0, 1e4] * 60}
@@ -52,16 +52,14 @@ def sweep(tmp_path: Path) -> Path:
 
 
 def table(path: Path) -> dict[str, dict[str, str]]:
-    with path.open(newline="") as file:
-        return {row["game"]: row for row in csv.DictReader(file)}
+    return {row["game"]: {name: cell.strip("*") for name, cell in row.items()} for row in read_markdown(path)}
 
 
 def report_of(paths: Sequence[Path], folder: Path) -> tuple[str, dict[tuple[str, str], dict[str, str]]]:
     """A report's page, and its scores by environment and group."""
     out = folder / "report"
     assert main(["report", *map(str, paths), "--out", str(out / "page.html"), "--tables", str(out)]) == 0
-    with (out / "scores.csv").open(newline="") as file:
-        scores = {(row["environment"], row["group"]): row for row in csv.DictReader(file)}
+    scores = {(row["environment"], row["group"]): row for row in read_markdown(out / "scores.md")}
     return (out / "page.html").read_text(), scores
 
 
@@ -77,11 +75,10 @@ def test_the_tables_hold_what_the_runs_did(sweep: Path, tmp_path: Path, capsys: 
     out = tmp_path / "out"
     assert main(["report", str(sweep), "--out", str(out / "page.html"), "--paper", "--tables", str(out)]) == 0
     assert "note: bdqn on ALE/Pong-v5, seed 2 is missing" in capsys.readouterr().out
-    with (out / "scores.csv").open(newline="") as file:
-        scores = {(row["environment"], row["group"]): row for row in csv.DictReader(file)}
+    scores = {(row["environment"], row["group"]): row for row in read_markdown(out / "scores.md")}
     assert scores["ALE/Pong-v5", "bdqn"]["last 100 episodes"] == "19.5 (19 to 20)"
     assert scores["ALE/Pong-v5", "ddqn"]["at epsilon 0.001"] == "16 (16 to 16)"
-    second = table(out / "paper-table-2.csv")
+    second = table(out / "paper-table-2.md")
     assert [second["Pong"][name] for name in ("BDQN", "BDQN ours")] == ["21", "19.5 (19 to 20; 2 seeds)"]
     assert [second["Pong"][name] for name in ("DDQN+", "DDQN+ ours")] == ["21", "16 (16 to 16; 2 seeds)"]
     assert second["Alien"]["BDQN ours"] == "missing"
@@ -90,12 +87,97 @@ def test_the_tables_hold_what_the_runs_did(sweep: Path, tmp_path: Path, capsys: 
     )
     assert second["Pong"]["SC+ ours"] == "-", "never beats 21"
     assert second["Pong"]["Step ours"] == "1.2k"
-    third = table(out / "paper-table-3.csv")["Pong"]
+    third = table(out / "paper-table-3.md")["Pong"]
     assert third["BDQN/DDQN ours"] == "195% (190% to 200%; 2 seeds)"  # 19.5 / 10; seeds 19 / 9.5, 20 / 10.5
     assert third["AuPPr ours"].startswith("131% (")  # (19.5 + 21) / (10 + 21)
     assert third["BDQN/Human ours"] == "210% (204% to 215%; 2 seeds)"  # 19.5 / 9.3, 19 / 9.3, 20 / 9.3
     assert "8161%" in (out / "paper-disagreements.md").read_text()
     assert "\\begin{tabular}" in (out / "paper-table-4.tex").read_text()
+
+
+def numbers(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_csv_files_hold_numbers(sweep: Path, tmp_path: Path) -> None:
+    """One per column, without thousands' commas, intervals in brackets, k or %."""
+    words = ["report", str(sweep), "--out", str(tmp_path / "p.html"), "--paper", "--tables", str(tmp_path)]
+    assert main(words) == 0
+    bdqn, ddqn, *_ = numbers(tmp_path / "scores.csv")
+    assert list(bdqn) == [
+        *("environment", "group", "seeds", "seeds_planned", "scored_at", "decisions_low", "decisions_high"),
+        *("final", "final_low", "final_high", "final_episodes", "area", "area_low", "area_high"),
+        *("evaluation", "evaluation_low", "evaluation_high"),
+        *("epsilon_0.001", "epsilon_0.001_low", "epsilon_0.001_high"),
+    ]
+    assert list(bdqn.values())[2:7] == ["2", "3", "1200", "1200", "1200"]
+    assert list(bdqn.values())[7:14] == ["19.5", "19", "20", "100", "19.5", "19", "20"]
+    assert set(list(bdqn.values())[14:]) == {""}, "nobody has evaluated it"
+    assert [ddqn[f"epsilon_0.001{part}"] for part in ("", "_low", "_high")] == ["16", "16", "16"]
+    second = {row["game"]: row for row in numbers(tmp_path / "paper-table-2.csv")}
+    assert [second["Pong"][f"BDQN_ours{part}"] for part in ("", "_low", "_high", "_seeds")] == ["19.5", "19", "20", "2"]
+    assert [second["Pong"][name] for name in ("Step", "Step_ours", "SC_ours")] == ["5000000", "1200", "1000"]
+    assert [second["Alien"][name] for name in ("BDQN", "SC", "BDQN_ours")] == ["3000", "", ""]
+    third = {row["game"]: row for row in numbers(tmp_path / "paper-table-3.csv")}
+    assert [third["Pong"][f"BDQN/DDQN{part}"] for part in ("", "_ours", "_ours_low")] == ["1.12", "1.95", "1.904761905"]
+    shared = {row["fact"]: row["value"] for row in numbers(tmp_path / "provenance-shared.csv")}
+    assert (shared["decisions"], shared["planned"]) == ("1200", "1200")
+    for name in ("scores", "differences", "paper-table-2", "paper-table-3", "paper-table-4"):
+        for row in numbers(tmp_path / f"{name}.csv"):
+            words = {"environment", "group", "score", "game", "mark"}
+            assert all(not cell or float(cell) is not None for column, cell in row.items() if column not in words)
+
+
+def test_the_columns_of_a_csv_file_do_not_depend_on_what_is_known(tmp_path: Path) -> None:
+    """A single seed has no interval, and where returns are negative there is no ratio."""
+    single = [write_run(tmp_path / "single", "bdqn", "CartPole-v1", 0, [1.0] * 120)]
+    several = [
+        write_run(tmp_path / f"{agent}{seed}", agent, "MountainCar-v0", seed, [-200.0 + seed] * 120)
+        for agent in ("bdqn", "ddqn")
+        for seed in (0, 1)
+    ]
+    headings = []
+    for runs in (single, several):
+        report_of(runs, tmp_path)
+        headings.append((tmp_path / "report" / "scores.csv").read_text().splitlines()[0])
+    assert headings[0] == headings[1]
+    (row, *_) = numbers(tmp_path / "report" / "differences.csv")
+    assert [row[name] for name in ("ratio", "difference", "p_higher")] == ["", "0", "0.5"]
+
+
+def test_groups_are_set_beside_a_baseline_in_every_format(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", str(sweep), "--out", str(tmp_path / "p.html"), "--tables", str(tmp_path), "--baseline"]
+    assert main([*words, "ddqn"]) == 0
+    row, *_ = numbers(tmp_path / "differences.csv")
+    assert (row["environment"], row["group"], row["score"]) == ("ALE/Pong-v5", "bdqn", "final")
+    assert [row[f"difference{part}"] for part in ("", "_low", "_high")] == ["9.5", "9.5", "9.5"], "paired by seed"
+    assert "ALE/Pong-v5 & bdqn & final & 2 & 1.950 (" in (tmp_path / "differences.tex").read_text()
+    page = (tmp_path / "p.html").read_text()
+    assert "Against ddqn, paired by seed" in page
+    assert "9.50 (9.50 to 9.50)" in page
+    assert main([*words, "dqdn"]) == 2
+    assert "There is no group 'dqdn'; did you mean ddqn" in capsys.readouterr().err
+
+
+def test_scores_over_different_decisions_are_not_set_beside_each_other(sweep: Path, tmp_path: Path) -> None:
+    """Kept results do not say what was before their end."""
+    assert main(["compare", str(sweep), "--out", str(tmp_path / "kept")]) == 0
+    runs = [write_run(tmp_path / str(seed), "noisy", "ALE/Pong-v5", seed, [1.0] * 150) for seed in (0, 1)]
+    words = ["report", str(tmp_path / "kept"), *map(str, runs), "--baseline", "bdqn", "--tables", str(tmp_path)]
+    assert main([*words, "--out", str(tmp_path / "p.html")]) == 0
+    assert {row["environment"] for row in numbers(tmp_path / "differences.csv")} == {EVIL}
+
+
+def test_curves_are_figures_too(sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "figures"
+    words = ["report", str(sweep), "--out", str(tmp_path / "p.html"), "--figures", str(out)]
+    assert main([*words, "--format", "pdf,svg"]) == 0
+    assert f"{out}: curves.pdf, curves.svg" in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == {"curves.pdf", "curves.svg"}
+    assert main([*words, "--format", "gif"]) == 2
 
 
 def test_settings_that_differ_come_first(sweep: Path, tmp_path: Path) -> None:
@@ -180,12 +262,12 @@ def test_intervals_of_few_seeds_come_with_a_warning(tmp_path: Path) -> None:
     assert said == {1: 0, 9: 2, 10: 0}, "beside the curves and beside the scores, where there is an interval"
 
 
-@pytest.mark.parametrize("seeds", COVERAGE)
+@pytest.mark.parametrize("seeds", stats.COVERAGE)
 def test_what_is_said_of_few_seeds_is_so(seeds: int) -> None:
     rng, trials = np.random.default_rng(seeds), 1_000
     intervals = (stats.bootstrap(stats.mean, {"all": rng.standard_normal(seeds)}, rng) for _ in range(trials))
     holds = np.mean([low <= 0 <= high for low, high in intervals])
-    assert 100 * holds == pytest.approx(COVERAGE[seeds], abs=4)  # two and a half standard errors
+    assert 100 * holds == pytest.approx(stats.COVERAGE[seeds], abs=4)  # two and a half standard errors
 
 
 def test_numbers_are_rounded_before_their_unit_is_chosen() -> None:
@@ -370,7 +452,7 @@ def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pyte
     for source, name in ((sweep, "all"), (tmp_path / "results", "kept")):
         page = str(out / f"{name}.html")
         assert main(["report", str(source), "--out", page, "--paper", "--tables", str(out / name)]) == 0
-    cells = [csv.DictReader((out / name / "scores.csv").read_text().splitlines()) for name in ("all", "kept")]
+    cells = [read_markdown(out / name / "scores.md") for name in ("all", "kept")]
     for full, kept in zip(*cells, strict=True):
         assert full["seeds"].startswith(kept["seeds"]), "what was planned is not kept"
         assert {**kept, **{name: full[name] for name in ("seeds", "at epsilon 0.001")}} == full
@@ -379,14 +461,14 @@ def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pyte
     assert kept.count("Not in the files of bdqn, ddqn: ") == 2, "settings and provenance"
     assert "posterior diagnostics and provenance are not in its files" in capsys.readouterr().out
     assert not (out / "kept" / "settings.csv").exists()
-    second = table(out / "kept" / "paper-table-2.csv")["Pong"]
+    second = table(out / "kept" / "paper-table-2.md")["Pong"]
     assert [second[f"{name} ours"] for name in ("BDQN", "DDQN", "DDQN+")] == [
         "19.5 (19 to 20; 2 seeds)",
         "10 (9.5 to 10.5; 2 seeds)",
         "missing",
     ]
     assert second["SC ours"] == "missing", "episodes are not kept"
-    third = table(out / "kept" / "paper-table-3.csv")["Pong"]
+    third = table(out / "kept" / "paper-table-3.md")["Pong"]
     assert third["AuPPr ours"].startswith("131% (")
     fifth = csv.DictReader((out / "kept" / "paper-table-5.csv").read_text().splitlines())
     assert {row["ours"] for row in fifth} == {"missing"}
@@ -463,6 +545,35 @@ def test_in_a_browser(sweep: Path, tmp_path: Path, browser: Browser, width: int)
     assert browser.run(loaded) == [True] * 3
     assert "bdqn 19.5 (19 to 20)" in readout(browser)
     assert browser.complaints == []
+
+
+def test_a_phone_shows_every_score_and_what_differs(tmp_path: Path, browser: Browser) -> None:
+    """Without scrolling sideways; settings that are alike take one line until they are asked for."""
+    alike = {f"setting_{i}": i for i in range(50)}
+    runs = [
+        write_run(
+            tmp_path / f"{agent}{seed}", agent, "bdqn/StochasticDeepSea20-v0", seed, [-0.00445] * 120, settings=alike
+        )
+        for agent in ("bdqn", "ddqn")
+        for seed in (0, 1, 2)
+    ]
+    page = tmp_path / "page.html"
+    assert main(["report", *map(str, runs), "--out", str(page)]) == 0
+    browser.open(page, 390)
+    outside = """[...document.querySelectorAll('#scores td, #scores tbody th')].filter(
+        cell => { const box = cell.getBoundingClientRect(); return box.right > 390 || box.left < 0 || !box.width })"""
+    assert browser.run(f"{outside}.length") == 0
+    assert browser.run("getComputedStyle(document.querySelector('#scores td'), '::before').content") == '"group"'
+    assert browser.run("document.querySelector('#settings figure').textContent").endswith(
+        "settingbdqnddqnagentbdqnddqn"
+    )
+    closed = browser.run("document.querySelector('#settings-others').closest('details')?.open")
+    assert closed is False
+    assert browser.run("document.querySelector('#settings-others').textContent.includes('setting_49')")
+    height = "document.querySelector('#provenance').offsetTop - document.querySelector('#settings').offsetTop"
+    assert browser.run(height) < 844, "one screen"
+    browser.open(page, 1280)
+    assert browser.run("getComputedStyle(document.querySelector('#scores td')).display") == "table-cell"
 
 
 @pytest.mark.parametrize("width", [1280, 390])

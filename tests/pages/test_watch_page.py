@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +281,20 @@ def test_a_bell_stands_over_the_draws_that_it_is_of(tmp_path: Path, browser: Bro
     )
     assert all(axis[0] <= mean < bell - 50 for mean, bell in zip(means, bells, strict=True)), "both can be seen, apart"
     assert "mean, by which it acts greedily" in browser.run("document.querySelector('.legend').textContent")
+
+
+def test_a_phone_has_the_controls_in_reach_and_room_for_its_numbers(tmp_path: Path, browser: Browser) -> None:
+    page, plain = tmp_path / "page.html", recording()
+    page.write_text(watch_page(replace(plain, mean=plain.mean / 1e6 - 0.00418, draw=plain.draw / 1e6 - 0.00418)))
+    browser.open(page, 390, 844)
+    box = "document.querySelector('#play').getBoundingClientRect()"
+    assert 0 < browser.run(f"{box}.top") < browser.run(f"{box}.bottom") <= 844, "before anything is scrolled"
+    labels = """[...document.querySelectorAll('#belief > text')].slice(0, 3).filter(
+        label => getComputedStyle(label).visibility === 'visible').map(
+        label => { const { left, right } = label.getBoundingClientRect(); return [left, right] })"""
+    boxes = browser.run(labels)
+    assert len(boxes) >= 2
+    assert all(one[1] <= other[0] for one, other in pairwise(boxes)), "none upon another"
+    assert browser.complaints == []
+    browser.open(page, 1280)
+    assert len(browser.run(labels)) == 3

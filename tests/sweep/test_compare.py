@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,82 @@ def test_the_tables_hold_what_the_runs_did(sweep: Folder, capsys: pytest.Capture
     assert "2.000 (2.000 to 2.000)" in output
     for name in ("curves.png", "profiles.png"):
         assert (sweep.folder / name).stat().st_size > 10_000
+
+
+FEW = "Intervals of few seeds are too narrow: of those of 95 %, the share that holds the true mean is 50 % with 2, "
+
+
+def test_intervals_of_few_seeds_come_with_the_warning_of_a_report(
+    sweep: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(sweep.folder)]) == 0
+    assert FEW in " ".join(capsys.readouterr().out.split()), "three"
+    assert FEW.replace("%", r"\%") in (sweep.folder / "tables.tex").read_text()
+    assert main(["report", str(sweep.folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert FEW in (tmp_path / "page.html").read_text()
+    for group, env, seed in product(("old", "new"), (ENV, OTHER), range(3, 10)):
+        sweep.add(group, env, seed, [5.0] * 200)
+    capsys.readouterr()
+    assert main(["compare", str(sweep.folder)]) == 0
+    assert "too narrow" not in capsys.readouterr().out, "ten"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(
+    sweep: Folder, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in range(3):
+        sweep.add("old exploration_final_eps=0.05", ENV, seed, [1234.5 + seed] * 200)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["compare", str(sweep.folder)]) == 0
+    printed = capsys.readouterr().out.splitlines()[:-1]  # the last names the files
+    assert max(map(len, printed)) <= width
+    against = printed.index("Against old, paired by seed; intervals of 95 %")
+    block = printed[against + 2 : printed.index("", against + 2)]
+    statistics = ["ratio", "difference", "P(higher)"]
+    assert block[0] == f"{ENV}, final (3 seeds)"
+    assert block[1].split() == ["group", *(statistics if width == 120 else statistics[:1])]
+    assert len(block) == 4, "a line for either group"
+    for name in statistics:
+        assert any(name in line.split() for line in printed[against:]), "below, where there is no room"
+
+
+def test_a_table_for_a_paper_has_the_differences(sweep: Folder) -> None:
+    assert main(["compare", str(sweep.folder)]) == 0
+    text = (sweep.folder / "tables.tex").read_text()
+    for name in ("scores", "differences", "over-all"):
+        assert text.count(f"\\label{{tab:{name}}}") == 1
+    assert f"{OTHER} & new & final & 3 & 4.000 (4.000 to 4.000) & 6.00 (" in text
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == text.count(r"\caption{") == 3
+    assert "intervals of 95 \\%" in text
+
+
+@pytest.mark.parametrize("kind", ["pdf", "svg"])
+def test_figures_come_in_other_formats_and_as_the_same_bytes(
+    sweep: Folder, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, time in (("a", "1000000000"), ("b", "2000000000")):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", time)  # what the clock says to figures
+        assert main(["compare", str(sweep.folder), "--out", str(tmp_path / name), "--format", kind]) == 0
+    for name in ("curves", "profiles"):
+        first, second = (tmp_path / folder / f"{name}.{kind}" for folder in ("a", "b"))
+        assert first.read_bytes() == second.read_bytes()
+        assert first.read_bytes()[:5] in (b"%PDF-", b"<?xml")
+    assert not (tmp_path / "a" / "curves.png").exists()
+
+
+def test_a_format_that_there_is_not_is_refused(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(sweep.folder), "--format", "png,pfd"]) == 2
+    assert "There is no format 'pfd' of figures; did you mean pdf" in capsys.readouterr().err
+
+
+def test_small_scores_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of DeepSea are of the order of 0.01."""
+    folder = Folder(tmp_path / "sweep")
+    for seed in range(2):
+        folder.add("old", ENV, seed, [-0.00445 - seed / 1000] * 200)
+    assert main(["compare", str(folder.folder)]) == 0
+    assert "-0.00495 (-0.00545 to -0.00445)" in capsys.readouterr().out
 
 
 def test_environments_are_put_together_in_units_of_the_baselines_mean(sweep: Folder) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,20 @@ def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool
     about = generation.read(folder).about
     prepare_torch(device, about["family"])
     return load(folder, env, device=device, buffer_size=min(about["settings"].get("buffer_size", 10_000), 10_000))
+
+
+def runs_at(places: Sequence[str]) -> list[Path]:
+    """The runs, sweeps and kept results at or below these places, each once; how many lie below one is said.
+
+    A place without any stands for itself: whoever reads it knows what to say of it.
+    """
+    from bdqn.report.find import distinct, find
+
+    with correctable():
+        found = [find(Path(place)) for place in places]
+    for said in filter(None, map(str, found)):
+        print(on_one_line(said), file=sys.stderr)
+    return distinct(folder for one in found for folder in one.folders or [one.place])
 
 
 def on_one_line(text: object) -> str:

@@ -1,74 +1,109 @@
-"""``bdqn compare``: what a sweep has found, with intervals over seeds."""
+"""``bdqn compare``: what sweeps or runs have found, with intervals over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli import comparing
+from bdqn.cli.common import correctable, on_one_line, runs_at
+from bdqn.cli.layout import split_table, terminal_width
 from bdqn.cli.options import Parser
-from bdqn.settings import SettingError, nearest
+from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
-    from bdqn.report.tables import Row
+    from bdqn.report.tables import Row, RowTable
 
 
 def run(argv: list[str]) -> int:
     """Print the tables, draw the curves, and name what is missing."""
     parser = Parser(
         prog="bdqn compare",
-        description="Compare the agents of a sweep, per environment and over all, with bootstrap intervals over seeds.",
+        description="Compare agents, per environment and over all, with bootstrap intervals over seeds.",
     )
-    parser.add_argument("sweep", metavar="DIR", help="the sweep's directory")
-    parser.add_argument("--baseline", metavar="GROUP", help="whom the others are compared with [the first group]")
+    parser.add_argument(
+        "sweeps", metavar="DIR", nargs="+", help="a sweep's directory, or any with sweeps or runs below it"
+    )
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals [%(default)s]")
-    parser.add_argument("--out", metavar="DIR", help="where tables and curves go [the sweep's directory]")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap [%(default)s]")
+    parser.add_argument("--out", metavar="DIR", help="where tables and curves go [the directory, if it is one]")
+    comparing.add_flags(parser)
     args = parser.parse(argv)
     if not 0 < args.level < 1:
         raise SettingError(f"--level must lie between 0 and 1, as 0.95 does, not be {args.level:g}.")
-    if args.seed < 0:
-        raise SettingError(f"--seed must be at least 0, not {args.seed}.")
+    comparing.check(args)
+    out = Path(args.out or _only(args.sweeps))
 
     import numpy as np
 
-    from bdqn.report import compare, figures, tables
+    from bdqn.report import compare, figures, grid, tables
+    from bdqn.report.runs import compare_runs
 
     with correctable():
-        comparison = compare.read_comparison(Path(args.sweep))
-    baseline = args.baseline or next(iter(comparison.groups), "")
-    for remark in [*comparison.remarks, *comparison.unpaired(baseline)]:
+        comparison = compare_runs(runs_at(args.sweeps))
+    for remark in comparison.remarks:
         print(f"note: {on_one_line(remark)}")
     if not comparison.results:
-        raise SettingError(f"{args.sweep} holds no trial with a finished episode yet.")
-    if baseline not in comparison.groups:
-        raise SettingError(f"There is no group {baseline!r}; {nearest(baseline, comparison.groups)}")
+        raise SettingError(f"{', '.join(args.sweeps)} holds no trial with a finished episode yet.")
+    baseline = comparing.baseline_of(args, comparison.groups)
+    for remark in comparison.unpaired(baseline):
+        print(f"note: {on_one_line(remark)}")
     rng = np.random.default_rng(args.seed)
-    found = tables.all_rows(comparison, baseline, rng, args.level)
-    for title, rows in found.items():
-        _print(title, rows)
-    drawn = {"curves.png": figures.curves_figure(comparison.results, rng, args.level)}
+    found = tables.all_tables(comparison, baseline, rng, args.level)
+    caution = compare.caution(comparison.results)
+    for line in _lines(found, caution):
+        print(line)
+    drawn = {"curves": figures.curves_figure(comparison.results, rng, args.level)}
     relative = {kind: tables.relative_scores(comparison, baseline, kind) for kind in compare.SCORES}
     known = {kind: scores for kind, scores in relative.items() if scores}
     if known:
-        drawn["profiles.png"] = figures.profiles_figure(known, baseline, rng, args.level)
-    out = Path(args.out or args.sweep)
+        drawn["profiles"] = figures.profiles_figure(known, baseline, rng, args.level)
     with correctable():
         out.mkdir(parents=True, exist_ok=True)
-        tables.write_rows(out / "tables.csv", (row for rows in found.values() for row in rows))
+        tables.write_rows(out / "tables.csv", (row for table in found for row in table.rows))
+        grid.write_latex(out / "tables.tex", (table.grid(caution) for table in found))
         compare.write_results(out, comparison)
-        for name, figure in drawn.items():
-            figures.save(figure, out / name)
-    print(f"\n{out}: {', '.join(('tables.csv', 'runs.csv', 'curves.csv', *drawn))}")
+        files = figures.save_all(drawn, out, comparing.formats_of(args))
+    print(f"\n{out}: {', '.join(('tables.csv', 'tables.tex', 'runs.csv', 'curves.csv', *files))}")
     return 0
 
 
-def _print(title: str, rows: Sequence[Row]) -> None:
+def _only(places: Sequence[str]) -> str:
+    """Where results go if nobody says where: to the directory that they are of."""
+    if len(places) > 1:
+        raise SettingError("Of several directories, say by --out DIR where tables and curves go.")
+    from bdqn.report.find import is_run
+
+    if is_run(Path(places[0])):
+        raise SettingError(f"{places[0]} is a single run: give a directory with several below it, or several runs.")
+    return places[0]
+
+
+def _lines(found: Sequence[RowTable], caution: str) -> Iterator[str]:
+    """The tables as they are printed, by environment and score, and what their intervals are worth."""
+    from bdqn.report.runs import grouped
+
+    room = terminal_width(unknown=120)
+    for table in found:
+        yield from ("", on_one_line(table.title))
+        for (env, score), rows in grouped(table.rows, lambda row: (row.env, row.score)).items():
+            yield from ("", on_one_line(f"{env}, {score}{_seeds(rows)}"))
+            yield from split_table(_cells(rows), keys=1, room=room)
+    if caution:
+        yield ""
+        yield from textwrap.wrap(caution, room)
+
+
+def _seeds(rows: Sequence[Row]) -> str:
+    """How many seeds figures rest on, where that is the same for all."""
+    counts = {row.seeds for row in rows}
+    return f" ({counts.pop()} seeds)" if len(counts) == 1 else ""
+
+
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    """Without environment and score, and without seeds where these are said above."""
     from bdqn.report.tables import layout
 
-    cells = layout(rows, on_one_line)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    print(f"\n{on_one_line(title)}")
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    shown = [1, *([] if _seeds(rows) else [3])]
+    return [[on_one_line(cell) for cell in (*(line[i] for i in shown), *line[4:])] for line in layout(rows)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, on_one_line, print_rows
+from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, on_one_line, print_rows, runs_at
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import SettingError, build, setting, settings_of
 
@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
         "runs",
         metavar="RUN",
         nargs="+",
-        help="a run's directory, one of its checkpoints, a saved agent, or a sweep's directory: all of its runs",
+        help="a run's directory, one of its checkpoints, a saved agent, or a directory with runs or sweeps below it",
     )
     known = settings_of(Options)
     add_settings(parser, known, vars(Options()))
@@ -73,7 +73,7 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     if args.keep and args.best:
         raise SettingError("--keep is for the newest checkpoint, whose scores a report compares: leave out --best.")
-    runs = [run for path in args.runs for run in _runs_in(Path(path))]
+    runs = [run for path in runs_at(args.runs) for run in _runs_in(path)]
     failed = []
     for path in runs:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-def terminal_width() -> int:
-    """Columns that a line may take: those of the terminal, or what COLUMNS says; 80 where there is neither."""
-    return shutil.get_terminal_size().columns
+def terminal_width(unknown: int = 80) -> int:
+    """Columns that a line may take: what COLUMNS says, or those of the terminal; ``unknown`` where there is neither."""
+    return shutil.get_terminal_size((unknown, 24)).columns
 
 
 def fold(line: str, width: int | None = None, hang: int | None = None) -> list[str]:
@@ -42,6 +42,28 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     if max(map(len, lines)) <= terminal_width():
         return lines
     return [line for row in rows for line in (row[0], "    " + _joined(row[1:], widths[1:])) if line.strip()]
+
+
+def split_table(rows: Sequence[Sequence[str]], keys: int, room: int) -> Iterator[str]:
+    """Rows in columns, headings first. Columns that have no room come below, after the first ``keys`` again."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, chosen in enumerate(_side_by_side(widths, keys, room)):
+        if number:
+            yield ""
+        for row in rows:
+            yield _joined([row[i] for i in chosen], [widths[i] for i in chosen])
+
+
+def _side_by_side(widths: Sequence[int], keys: int, room: int) -> list[list[int]]:
+    """Which columns share a line: as many as there is room for, and one at least."""
+    blocks: list[list[int]] = []
+    for column in range(keys, len(widths)):
+        wider = [*blocks[-1], column] if blocks else []
+        if wider and sum(widths[i] + 2 for i in wider) - 2 <= room:
+            blocks[-1] = wider
+        else:
+            blocks.append([*range(keys), column])
+    return blocks
 
 
 def print_folded(lines: Iterable[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli import comparing
+from bdqn.cli.common import correctable, on_one_line, runs_at
 from bdqn.cli.options import Parser
 from bdqn.settings import SettingError
 
@@ -16,29 +17,36 @@ def run(argv: list[str]) -> int:
         description="Write one self-contained page about runs: curves, scores, settings, posteriors, provenance.",
     )
     parser.add_argument(
-        "runs", metavar="RUNS", nargs="+", help="directories of sweeps, of runs, or of what bdqn compare keeps"
+        "runs",
+        metavar="RUNS",
+        nargs="+",
+        help="directories of sweeps, of runs, with either below them, or of what bdqn compare keeps",
     )
     parser.add_argument("--out", metavar="FILE", default="report.html", help="the page [%(default)s]")
     parser.add_argument(
         "--paper", action="store_true", help="add the paper's tables and figures, with ours beside them"
     )
     parser.add_argument("--tables", metavar="DIR", help="also write every table as CSV, Markdown and LaTeX")
+    parser.add_argument("--figures", metavar="DIR", help="also write the learning curves as figures")
     parser.add_argument("--title", help="heading of the page [the environments]")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap [%(default)s]")
+    comparing.add_flags(parser)
     args = parser.parse(argv)
-    if args.seed < 0:
-        raise SettingError(f"--seed must be at least 0, not {args.seed}.")
+    comparing.check(args)
 
+    import numpy as np
+
+    from bdqn.report.figures import curves_figure, save_all
     from bdqn.report.report import make_report
     from bdqn.report.runs import read_runs
 
     with correctable():
-        found = read_runs([Path(path) for path in args.runs])
+        found = read_runs(runs_at(args.runs))
     for remark in found.remarks:
         print(f"note: {on_one_line(remark)}")
     if not found.records:
         raise SettingError(f"{', '.join(args.runs)}: no run with a finished episode yet.")
-    made = make_report(found, title=args.title, paper=args.paper, seed=args.seed)
+    baseline = comparing.baseline_of(args, found.groups)
+    made = make_report(found, title=args.title, paper=args.paper, seed=args.seed, baseline=baseline)
     out = Path(args.out)
     with correctable():
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -48,4 +56,9 @@ def run(argv: list[str]) -> int:
     print(f"{out}: {len(found.records)} runs, {len(made.html) / 1e3:,.0f} kB")
     if args.tables:
         print(f"{args.tables}: {', '.join(table.name for table in made.tables)} as .csv, .md and .tex")
+    if args.figures:
+        curves = curves_figure(found.records, np.random.default_rng(args.seed))
+        with correctable():
+            files = save_all({"curves": curves}, Path(args.figures), comparing.formats_of(args))
+        print(f"{args.figures}: {', '.join(files)}")
     return 0

@@ -7,6 +7,7 @@ A comparison is read from a sweep's directory, or from two files small enough to
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,15 @@ class Comparison:
             if ours and theirs and ours != theirs:
                 found.append(f"{group} and {baseline} have different seeds on {env}: they are not paired there.")
         return found
+
+
+def caution(results: Iterable[Result]) -> str:
+    """What the intervals of few seeds are worth; empty if no group has few."""
+    seeds = Counter((result.env, result.group) for result in results).values()
+    if not any(1 < count < max(stats.COVERAGE) for count in seeds):
+        return ""
+    shares = ", ".join(f"{share} % with {count}" for count, share in stats.COVERAGE.items())
+    return f"Intervals of few seeds are too narrow: of those of 95 %, the share that holds the true mean is {shares}."
 
 
 # --- from a sweep's directory -----------------------------------------------------------------------------------

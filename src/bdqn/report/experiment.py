@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from bdqn.report.compare import SCORES, Comparison, comparison_of, label_of, read_results, unfinished
 from bdqn.report.figures import Points, curves_figure, save, settings_figure
-from bdqn.report.tables import Row, all_rows, layout
+from bdqn.report.tables import Row, all_tables, layout
 from bdqn.settings import SettingError
 from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
@@ -105,11 +105,11 @@ class Page:
     def compare(self, found: Comparison, baseline: str, level: float = 0.95) -> list[Row]:
         """Every table of a comparison; gives all of their rows."""
         self.points(found.unpaired(baseline))
-        tables = all_rows(found, baseline, self.rng, level)
-        for title, rows in tables.items():
-            self.say(f"{title}:")
-            self.table(rows)
-        return [row for rows in tables.values() for row in rows]
+        tables = all_tables(found, baseline, self.rng, level)
+        for table in tables:
+            self.say(f"{table.title}:")
+            self.table(table.rows)
+        return [row for table in tables for row in table.rows]
 
     def curves(self, name: str, found: Comparison, level: float = 0.95) -> None:
         """Learning curves with bands."""

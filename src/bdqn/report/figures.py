@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Of the lines that come after those; other dashes than a figure of regret has for what is no regret.
 DASHES: tuple[Any, ...] = ("-", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+FORMATS = ("png", "pdf", "svg")
+TIMELESS: Mapping[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # PNG has no time
 WINDOW = 100  # episodes in a mean return, as in the paper
 
 Points = Mapping[str, tuple[float, float, float]]  # a setting's value -> a score, and its interval's ends
@@ -193,6 +196,15 @@ def _draw_band(
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG."""
+    """Write a figure in the format that its path ends with; without the time, so that the same gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    with rc_context({"svg.hashsalt": "bdqn", "pdf.fonttype": 42}):  # fonts that publishers accept
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=TIMELESS.get(path.suffix))
+
+
+def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str]) -> list[str]:
+    """Write figures in several formats; gives the names of the files."""
+    files = {f"{name}.{kind}": figure for name, figure in figures.items() for kind in formats}
+    for name, figure in files.items():
+        save(figure, folder / name)
+    return list(files)

@@ -28,22 +28,32 @@ class Report:
             table.write(folder)
 
 
-def make_report(runs: Runs, *, title: str | None = None, paper: bool = False, seed: int = 0) -> Report:
-    """Everything that these runs say; with ``paper``, beside what the paper says."""
+def make_report(
+    runs: Runs, *, title: str | None = None, paper: bool = False, seed: int = 0, baseline: str | None = None
+) -> Report:
+    """Everything that these runs say; with ``paper``, beside what the paper says.
+
+    ``baseline`` is the group that others are compared with: the first, unless it is given.
+    """
     title = title or _several(runs.envs)
     rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
     curves = summary.learning_curves(runs, rng)
     scores, recorded = summary.score_grid(runs, rng), runs.recorded
+    pairs = summary.pair_grids(runs, baseline or runs.groups[0], np.random.default_rng(seed))
     settings = [summary.settings_grid(recorded)] if recorded.records else []
     provenance = summary.provenance_grids(recorded) if recorded.records else []
     papers = reproduction.tables(runs, rng) if paper else []
     sections = [
         curves,
-        summary.section("Scores", scores.html()),
-        summary.section("Settings", *(table.html() for table in settings), lead=summary.not_in_files(runs)),
+        summary.section("Scores", scores.html(), *map(summary.folded, pairs)),
+        summary.section(
+            "Settings",
+            *(part for table in settings for part in summary.settings_html(table)),
+            lead=summary.not_in_files(runs),
+        ),
         summary.diagnostics(runs, rng),
         reproduction.paper_section(runs, papers, rng) if paper else None,
-        summary.section("Provenance", *(table.html() for table in provenance), lead=summary.not_in_files(runs)),
+        summary.section("Provenance", *map(summary.folded, provenance), lead=summary.not_in_files(runs)),
     ]
     notes = tag("ul", *(tag("li", remark) for remark in runs.remarks))
     many = len(runs.remarks) > FEW
@@ -54,7 +64,7 @@ def make_report(runs: Runs, *, title: str | None = None, paper: bool = False, se
         "header", tag("p", "bdqn report: Bayesian DQN", class_="kicker"), tag("h1", title), tag("p", counts), remarks
     )
     body = tag("main", header, *(part for part in sections if part is not None))
-    return Report(page(title, body, scripts=("report.js",)), (scores, *settings, *provenance, *papers))
+    return Report(page(title, body, scripts=("report.js",)), (scores, *pairs, *settings, *provenance, *papers))
 
 
 def _several(names: list[str]) -> str:

@@ -16,11 +16,12 @@ import numpy as np
 from bdqn.agents.bdqn import Settings
 from bdqn.report import paper, stats
 from bdqn.report.charts import Series, line_chart, si
+from bdqn.report.compare import caution
 from bdqn.report.drawings import drawings
-from bdqn.report.grid import MISSING, NO_RATIO, Grid, grid
+from bdqn.report.grid import DASH, MISSING, NO_RATIO, Cell, Column, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.runs import Record, Runs, grouped
-from bdqn.report.summary import band, caution, charts, colour_of, fewer_episodes, section, show
+from bdqn.report.summary import band, charts, colour_of, fewer_episodes, section, show
 from bdqn.settings import ReadWith
 
 GREEDY_EPSILON = 0.001  # of DDQN+
@@ -90,18 +91,18 @@ class Ours:
         found = {record.seed: score(record) for record in self.of(agent)}
         return found if np.isfinite(list(found.values())).all() else {}
 
-    def score(self, agent: str, score: Score = final) -> str:
+    def score(self, agent: str, score: Score = final) -> Cell:
         scores = self.by_seed(agent, score)
         short = fewer_episodes(self.of(agent)) if score is final else ""  # an evaluation has its own episodes
-        return self._over_seeds(scores, short) if scores else MISSING
+        return self._over_seeds(scores, short) if scores else Cell(MISSING)
 
-    def ratio(self, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
+    def ratio(self, ours: Mapping[int, float], theirs: Mapping[int, float]) -> Cell:
         """One mean over seeds over another; an interval needs several seeds of both, and positive scores."""
         if not ours or not theirs:
-            return MISSING
+            return Cell(MISSING)
         value = paper.score_ratio(fmean(ours.values()), fmean(theirs.values()))
         if np.isnan(value):
-            return NO_RATIO
+            return Cell(NO_RATIO)
         interval = None
         if min(len(ours), len(theirs)) > 1 and min(*ours.values(), *theirs.values()) > 0:
             interval = stats.paired_ratio({self.game: ours}, {self.game: theirs}, self._rng()).interval
@@ -111,25 +112,26 @@ class Ours:
         """Under the learning curve, as it is compared in AuPPr."""
         return record.area + paper.shift_of(self.game)
 
-    def complexity(self, column: str) -> str:
+    def complexity(self, column: str) -> Cell:
         """Decisions until our BDQN beats a score of the paper; "-" if no seed ever did."""
         if any(record.kept for record in self.of("bdqn")):
-            return MISSING  # episodes are not kept
+            return Cell(MISSING)  # episodes are not kept
         score = paper.SCORES.rows[self.game][column].value
         found = {r.seed: paper.decisions_to_beat(*r.episodes, score) for r in self.of("bdqn")}
         reached = {seed: value for seed, value in found.items() if np.isfinite(value)}
         if not reached:
-            return "-" if found else MISSING
+            return Cell(DASH if found else MISSING)
         if len(reached) < len(found):
-            return f"{si(fmean(reached.values()))} ({len(reached)} of {len(found)} seeds)"
+            mean = fmean(reached.values())
+            return Cell(f"{si(mean)} ({len(reached)} of {len(found)} seeds)", mean, np.nan, np.nan, len(reached))
         return self._over_seeds(reached)
 
-    def steps(self, agents: Iterable[str]) -> str:
+    def steps(self, agents: Iterable[str]) -> Cell:
         """The decisions that scores stand for: those that all runs of an environment have taken."""
-        ends = {float(record.step[-1]) for agent in agents for record in self.of(agent)}
-        return " / ".join(si(end) for end in sorted(ends)) or MISSING
+        ends = sorted({float(record.step[-1]) for agent in agents for record in self.of(agent)})
+        return Cell(" / ".join(map(si, ends)), ends[0]) if ends else Cell(MISSING)
 
-    def _over_seeds(self, scores: Mapping[int, float], note: str = "") -> str:
+    def _over_seeds(self, scores: Mapping[int, float], note: str = "") -> Cell:
         values = np.array(list(scores.values()))
         interval = stats.bootstrap(stats.mean, {self.game: values}, self._rng()) if len(values) > 1 else None
         return _estimate(float(values.mean()), interval, [len(values)], si, note)
@@ -169,12 +171,14 @@ def _in_one_env(records: Sequence[Record]) -> Sequence[Record]:
 
 def _estimate(
     value: float, interval: stats.Interval | None, seeds: Sequence[int], shown: Callable[[float], str], note: str = ""
-) -> str:
+) -> Cell:
     """A figure with its interval, the number of seeds, of both sides where they differ, and what else it needs."""
-    ends = [" to ".join(shown(float(end)) for end in interval)] if interval else []
+    low, high = map(float, interval or (np.nan, np.nan))
+    ends = [f"{shown(low)} to {shown(high)}"] if interval else []
     numbers = list(dict.fromkeys(seeds))
     counted = f"{' and '.join(map(str, numbers))} seed{'s' * (numbers != [1])}"
-    return f"{shown(value)} ({'; '.join(filter(None, [*ends, counted, note]))})"
+    text = f"{shown(value)} ({'; '.join(filter(None, [*ends, counted, note]))})"
+    return Cell(text, value, low, high, min(seeds))
 
 
 def score_table(ours: Mapping[str, Ours], runs: Runs) -> Grid:
@@ -185,7 +189,7 @@ def score_table(ours: Mapping[str, Ours], runs: Runs) -> Grid:
             "SC": ours[game].complexity("Human"),
             "SC+": ours[game].complexity("DDQN+"),
         }
-        rows[game] = _beside(cells, ours=values) | {"Human, later": show(paper.LATER_HUMAN[game])}
+        rows[game] = _beside(cells, ours=values) | {"Human, later": _number(paper.LATER_HUMAN[game], show)}
     note = (
         "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds; episodes, where fewer had "
         "ended), over the decisions under Step, which all runs of the environment have taken. DDQN+ is our DDQN at "
@@ -194,7 +198,7 @@ def score_table(ours: Mapping[str, Ours], runs: Runs) -> Grid:
         "implemented here. The last column: human scores of Wang et al. (2016), which later papers use. Bold: as the "
         "paper prints it."
     )
-    return _paired("paper-table-2", paper.SCORES, rows, note + caution(runs))
+    return _paired("paper-table-2", paper.SCORES, rows, f"{note} {caution(runs.records)}".strip())
 
 
 def ratio_table(ours: Mapping[str, Ours]) -> Grid:
@@ -211,7 +215,7 @@ def ratio_table(ours: Mapping[str, Ours]) -> Grid:
             "SC+": mine.complexity("DDQN+"),
             "Steps": mine.steps(("bdqn", "ddqn")),
         }
-        again = {column: paper.percent(paper.ratio(game, column)) for column in paper.RATIO_COLUMNS}
+        again = {column: _number(paper.ratio(game, column), paper.percent) for column in paper.RATIO_COLUMNS}
         rows[paper.full_name(game)] = _beside(paper.ratio_cells(game), recomputed=again, ours=values)
     note = (
         "Recomputed: from the scores of Table 2; marked where a printed ratio does not follow from them. Ours from "
@@ -254,23 +258,34 @@ def _telling(record: Record) -> str:
     return ", ".join(f"{name} = {value or 'not known'}" for name, value in known.items()) or "-"
 
 
-def _scores(ours: Ours, agents: Mapping[str, str]) -> dict[str, str]:
+def _scores(ours: Ours, agents: Mapping[str, str]) -> dict[str, Cell]:
     """Our cells of a table of scores."""
     scores = {column: ours.score(agent) for column, agent in agents.items()}
     return {**scores, "DDQN+": ours.score("ddqn", at_greedy_epsilon), "Step": ours.steps(agents.values())}
 
 
-def _beside(cells: Mapping[str, paper.Cell], **more: Mapping[str, str]) -> dict[str, str]:
+def _number(value: float, shown: Callable[[float], str]) -> Cell:
+    return Cell(shown(value), value)
+
+
+def _beside(cells: Mapping[str, paper.Cell], **more: Mapping[str, Cell]) -> dict[str, Cell]:
     """The paper's cells, each followed by those of other kinds that there are; by their headings."""
     row = {}
     for column, cell in cells.items():
-        row[column] = cell.text
+        row[column] = Cell(cell.text, cell.value)
         row |= {f"{column} {kind}": values[column] for kind, values in more.items() if column in values}
     return row
 
 
-def _paired(name: str, table: paper.Table, rows: Mapping[str, Mapping[str, str]], note: str) -> Grid:
-    heading = ["game", *next(iter(rows.values()))]
+def _column(title: str) -> Column:
+    """Of the paper's numbers, or of figures of ours; the decisions that these stand for have no interval."""
+    name = title.replace(",", "").replace(" ", "_")
+    ours = title.endswith(" ours") and not title.startswith("Step")
+    return Column.figure(title, name, "seeds") if ours else Column(title, [name])
+
+
+def _paired(name: str, table: paper.Table, rows: Mapping[str, Mapping[str, Cell]], note: str) -> Grid:
+    heading = ["game", *map(_column, next(iter(rows.values())))]
     lines = ([game, *row.values()] for game, row in rows.items())
     made = grid(name, f"Table {table.number}. {table.title}", heading, lines, note)
     bold = (

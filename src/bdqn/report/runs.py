@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bdqn.agents import AGENTS
-from bdqn.report.compare import Result, comparison_of, is_seed, read_comparison, read_results
+from bdqn.report.compare import Comparison, Result, comparison_of, is_seed, read_comparison, read_results
+from bdqn.report.find import is_kept, is_run, is_sweep
 from bdqn.report.load import Array, DamagedFile, read_config, read_json, read_run, read_table
 from bdqn.sweep.folder import COLUMNS, SweepFolder
 from bdqn.sweep.plan import suffix_of
@@ -115,18 +116,19 @@ class _Place:
 
 def read_runs(paths: Sequence[Path]) -> Runs:
     """The runs in these directories, each a sweep's, a run's, or what `bdqn compare` has kept of a sweep."""
-    kept = [path for path in paths if _is_kept(path)]
-    places: list[_Place] = []
-    damaged = []
-    for path in (path for path in paths if path not in kept):
-        try:
-            places += _places(path)
-        except DamagedFile as error:
-            damaged.append(f"{path} is missing: {error}")
-    runs = _read_places(list(_apart(_split(places)))) if places else Runs((), (), ())
+    kept = [path for path in paths if is_kept(path)]
+    places, damaged = _all_places([path for path in paths if path not in kept])
+    runs = _read_places(places) if places else Runs((), (), ())
     for path in kept:
         runs = _joined(runs, _read_kept(path, runs))
     return replace(runs, remarks=(*damaged, *runs.remarks, *(_other_lengths(runs) if kept else ())))
+
+
+def compare_runs(paths: Sequence[Path]) -> Comparison:
+    """Scores and learning curves of the sweeps and runs in these directories, in the groups of a report."""
+    places, damaged = _all_places(paths)
+    found = _compared(places) if places else Comparison((), ())
+    return replace(found, remarks=(*damaged, *found.remarks))
 
 
 def _joined(first: Runs, second: Runs) -> Runs:
@@ -136,14 +138,30 @@ def _joined(first: Runs, second: Runs) -> Runs:
 # --- sweeps and runs ----------------------------------------------------------------------------------------------
 
 
-def _read_places(places: Sequence[_Place]) -> Runs:
+def _all_places(paths: Sequence[Path]) -> tuple[list[_Place], list[str]]:
+    """Every run with the name of its group, and a sentence about each of which not even that is known."""
+    places: list[_Place] = []
+    damaged = []
+    for path in paths:
+        try:
+            places += _places(path)
+        except DamagedFile as error:
+            damaged.append(f"{path} is missing: {error}")
+    return list(_apart(_split(places))), damaged
+
+
+def _compared(places: Sequence[_Place]) -> Comparison:
     # All of them as one list of trials: whatever compares a sweep's runs compares these.
     with TemporaryDirectory() as folder:
         with (Path(folder) / "trials.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
             writer.writerows((p.path.resolve(), p.group, p.agent, p.env, p.seed) for p in places)
-        comparison = read_comparison(Path(folder))
+        return read_comparison(Path(folder))
+
+
+def _read_places(places: Sequence[_Place]) -> Runs:
+    comparison = _compared(places)
     found = {(p.group, p.env, int(p.seed)): p for p in places}
     records = [_record(result, found[result.group, result.env, result.seed]) for result in comparison.results]
     remarks = [remark for record in records for remark in (*_of_another_time(record), *_damaged(record))]
@@ -152,15 +170,15 @@ def _read_places(places: Sequence[_Place]) -> Runs:
 
 
 def _places(path: Path) -> Iterator[_Place]:
-    if (path / "trials.csv").exists():
+    if is_sweep(path):
         for row in SweepFolder(path).rows():
             folder = path / "trials" / row["trial"]
             yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder), path)
         return
-    if not (path / "config.toml").is_file():
-        problem = "is neither a run, nor a sweep, nor a sweep's results" if path.exists() else "does not exist"
+    if not is_run(path):
+        problem = "holds neither runs nor sweeps" if path.exists() else "does not exist"
         raise FileNotFoundError(
-            f"{path} {problem}: give what bdqn train or bdqn sweep printed, or where bdqn compare put its tables."
+            f"{path} {problem}: give the directory that bdqn sweep printed, a run's, or one with runs below it."
         )
     config = read_config(path)
     agent, env, seed = (str(config[name]) for name in ("agent", "env", "seed"))
@@ -293,11 +311,6 @@ def _text(path: Path) -> str:
 
 
 # --- kept results -------------------------------------------------------------------------------------------------
-
-
-def _is_kept(path: Path) -> bool:
-    """Whether this is what `bdqn compare --out` wrote; in a sweep's own directory there is more than that."""
-    return (path / "runs.csv").is_file() and not (path / "trials.csv").exists()
 
 
 def _read_kept(folder: Path, others: Runs) -> Runs:

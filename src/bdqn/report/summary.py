@@ -11,11 +11,13 @@ import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.charts import Series, line_chart
+from bdqn.report.compare import Comparison, caution
 from bdqn.report.figures import WINDOW
-from bdqn.report.grid import MISSING, Grid, grid
+from bdqn.report.grid import DASH, MISSING, Cell, Column, Grid, grid
 from bdqn.report.html import Html, tag
 from bdqn.report.load import Array
 from bdqn.report.runs import Record, Runs
+from bdqn.report.tables import pair_table
 
 T = TypeVar("T")
 
@@ -33,8 +35,7 @@ DIAGNOSTICS = (
     ("posterior/noise_var", "Noise variance", False, None),
 )
 DIGITS = 4  # of a score
-# Seeds, and how often (in %) their 95 % bootstrap interval holds the true mean, if scores are Gaussian.
-COVERAGE = {2: 50, 3: 74, 5: 84, 10: 90}
+SHORT = 6  # rows of a table that is open at once
 
 
 def section(title: str, *body: str, lead: str = "") -> Html:
@@ -90,32 +91,27 @@ def learning_curves(runs: Runs, rng: np.random.Generator) -> Html:
         "Learning curves",
         charts(drawn),
         lead=f"Mean return of the last {WINDOW} episodes (of all that had ended, where they are fewer), as the agents "
-        f"behaved. Bands: 95 % bootstrap intervals over seeds.{caution(runs)}",
+        f"behaved. Bands: 95 % bootstrap intervals over seeds. {caution(runs.records)}".strip(),
     )
-
-
-def caution(runs: Runs) -> str:
-    """What the intervals of few seeds are worth; empty if no group has few."""
-    seeds = Counter((record.env, record.group) for record in runs.records).values()
-    if not any(1 < count < max(COVERAGE) for count in seeds):
-        return ""
-    shares = ", ".join(f"{share} % with {count}" for count, share in COVERAGE.items())
-    return f" Intervals of few seeds are too narrow: the share that holds the true mean is {shares}."
 
 
 # --- scores and settings ------------------------------------------------------------------------------------------
 
 
-def interval(values: Sequence[float], rng: np.random.Generator, note: str = "") -> str:
-    """Mean over seeds, with its interval where there are several, and with what should be known of it."""
+def interval(values: Sequence[float], rng: np.random.Generator, note: str = "", *more: float) -> Cell:
+    """Mean over seeds, with its interval where there are several, and with what should be known of it.
+
+    ``more`` is the note in numbers, for files.
+    """
     known = np.array(values)
     if not np.isfinite(known).all():
-        return "-"
+        return Cell(DASH)
+    mean, low, high = float(known.mean()), np.nan, np.nan
     details = [note] if note else []
     if len(known) > 1:
-        low, high = stats.bootstrap(stats.mean, {"all": known}, rng)
-        details.insert(0, f"{show(float(low))} to {show(float(high))}")
-    return show(float(known.mean())) + (f" ({'; '.join(details)})" if details else "")
+        low, high = map(float, stats.bootstrap(stats.mean, {"all": known}, rng))
+        details.insert(0, f"{show(low)} to {show(high)}")
+    return Cell(show(mean) + (f" ({'; '.join(details)})" if details else ""), mean, low, high, *more)
 
 
 def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
@@ -123,46 +119,70 @@ def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
     epsilons = sorted({found.epsilon for record in runs.records for found in record.evaluated})
     planned = Counter((env, group) for env, group, _ in runs.planned)
     envs, groups = (list(dict.fromkeys(names)) for names in zip(*planned, strict=True))
-    heading = ["environment", "group", "seeds", "scored at", *SCORES.values(), *(f"at epsilon {e:g}" for e in epsilons)]
+    heading = [
+        "environment",
+        "group",
+        Column("seeds", ("seeds", "seeds_planned")),
+        Column("scored at", ("scored_at", "decisions_low", "decisions_high")),
+        Column.figure(SCORES["final"], "final", "episodes"),
+        *(Column.figure(title, kind) for kind, title in SCORES.items() if kind != "final"),
+        *(Column.figure(f"at epsilon {e:g}", f"epsilon_{e:g}") for e in epsilons),
+    ]
     rows = []
     for env, group in ((env, group) for env in envs for group in groups if (env, group) in planned):
         mine, several = runs.of(group, env), planned[env, group]
-        seeds = str(several) if len(mine) == several else f"{len(mine)} of {several}"
-        identity = [env, group, seeds]
+        text = str(several) if len(mine) == several else f"{len(mine)} of {several}"
+        identity = [env, group, Cell(text, len(mine), several)]
         missing = [MISSING] * (len(heading) - len(identity))
         rows.append([*identity, *(_scores(mine, epsilons, rng) if mine else missing)])
-    return grid(
-        "scores",
-        "Scores",
-        heading,
-        rows,
+    note = (
         "Mean over seeds (95 % bootstrap interval). Scored at: the decisions that the scores stand for, and those that "
-        f"the runs have taken where they differ. A dash: not known for every seed.{caution(runs)}",
+        f"the runs have taken where they differ. A dash: not known for every seed. {caution(runs.records)}"
     )
+    return replace(grid("scores", "Scores", heading, rows, note.strip()), stacks=True)
 
 
-def _scores(mine: Sequence[Record], epsilons: Sequence[float], rng: np.random.Generator) -> list[str]:
+def _scores(mine: Sequence[Record], epsilons: Sequence[float], rng: np.random.Generator) -> list[Cell]:
     """The cells of a group that has runs."""
-    notes = {"final": fewer_episodes(mine)}
-    scores = [interval([getattr(r, kind) for r in mine], rng, notes.get(kind, "")) for kind in SCORES]
-    return [_scored_at(mine), *scores, *(interval([r.evaluated_at(e) for r in mine], rng) for e in epsilons)]
+    final = interval([r.final for r in mine], rng, fewer_episodes(mine), min(_ended(mine), default=np.nan))
+    others = (interval([getattr(r, kind) for r in mine], rng) for kind in SCORES if kind != "final")
+    return [_scored_at(mine), final, *others, *(interval([r.evaluated_at(e) for r in mine], rng) for e in epsilons)]
 
 
-def _scored_at(mine: Sequence[Record]) -> str:
-    ends = _span([r.end for r in mine])
+def _scored_at(mine: Sequence[Record]) -> Cell:
+    ends, taken = [r.end for r in mine], [r.decisions for r in mine]
     further = any(f"{r.decisions:g}" != f"{r.end:g}" for r in mine)  # in six digits, as ends are kept
-    return f"{ends} ({_span([r.decisions for r in mine])} taken)" if further else ends
+    text = f"{_span(ends)} ({_span(taken)} taken)" if further else _span(ends)
+    return Cell(text, min(ends), min(taken), max(taken))
 
 
 def fewer_episodes(mine: Sequence[Record]) -> str:
     """How many episodes a final score is of, where that is known and some run had not ended enough."""
-    ended = [min(WINDOW, int(np.searchsorted(r.episodes[0], r.end, side="right"))) for r in mine if not r.kept]
+    ended = _ended(mine)
     return f"{_span(ended)} episode{'s' * (max(ended) > 1)}" if ended and min(ended) < WINDOW else ""
+
+
+def _ended(mine: Sequence[Record]) -> list[int]:
+    """The episodes that final scores are of; none of runs of which only scores were kept."""
+    return [min(WINDOW, int(np.searchsorted(r.episodes[0], r.end, side="right"))) for r in mine if not r.kept]
 
 
 def _span(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def pair_grids(runs: Runs, baseline: str, rng: np.random.Generator) -> list[Grid]:
+    """Every group beside the baseline, paired by seed, where scores are over the same decisions; none, or one."""
+    ends = {env: {f"{r.end:g}" for r in runs.records if r.env == env} for env in runs.envs}  # in six digits, as kept
+    comparison = Comparison(tuple(r for r in runs.records if len(ends[r.env]) == 1), ())
+    made = pair_table(comparison, baseline, rng)
+    return [made.grid(*comparison.unpaired(baseline), caution(comparison.results))] if made.rows else []
+
+
+def folded(table: Grid) -> Html:
+    """A table that is open at once only if it is short."""
+    return tag("details", tag("summary", table.title), table.html(), open=len(table.rows) <= SHORT)
 
 
 def settings_grid(runs: Runs) -> Grid:
@@ -181,6 +201,16 @@ def settings_grid(runs: Runs) -> Grid:
     table = grid("settings", "Settings side by side", ["setting", *runs.groups], [*differing, *own, *alike], note)
     first, second = len(differing), len(differing) + len(own)
     return replace(table, marked=frozenset(range(first)), faint=frozenset(range(first, second)))
+
+
+def settings_html(table: Grid) -> list[Html]:
+    """What differs at once, the rest if it is asked for: fifty rows that are alike would bury what comes after them."""
+    rest = [i for i in range(len(table.rows)) if i not in table.marked]
+    differing = table.part(sorted(table.marked), "settings", "Settings that differ")
+    others = table.part(rest, "settings-others", "Other settings", table.note)
+    summary = f"{len(rest)} other settings: those that only some agents have, and those that are alike"
+    shown = [differing.html()] if table.marked else [tag("p", "No setting differs.")]
+    return [*shown, tag("details", tag("summary", summary), others.html())] if rest else shown
 
 
 def _values(runs: Runs, group: str, name: str) -> list[list[str]]:
@@ -277,8 +307,13 @@ def provenance_grids(runs: Runs) -> list[Grid]:
         for record, fact in zip(runs.records, facts, strict=True)
     ]
     return [
-        grid("shared", "Shared by all runs", ["", "value"], [[name, facts[0].get(name, "-")] for name in shared]),
-        grid("runs", "Every run", [*identity, *own], rows),
+        grid(
+            "provenance-shared",
+            "Shared by all runs",
+            ["fact", "value"],
+            [[name, facts[0].get(name, "-")] for name in shared],
+        ),
+        replace(grid("provenance", "Every run", [*identity, *own], rows), stacks=True),
     ]
 
 
@@ -287,7 +322,8 @@ def _facts(record: Record) -> dict[str, str]:
     machine, versions = (_entry(meta, name, dict) for name in ("machine", "versions"))
     return {
         "status": str(meta.get("status", "unknown")),
-        "decisions": f"{record.decisions:,} of {int(record.config['steps']):,}",
+        "decisions": _count(record.decisions),
+        "planned": _count(int(record.config["steps"])),
         "preset": str(record.config.get("preset", "-")),
         "protocol": str(meta.get("protocol", "-")),
         "commit": str(meta.get("git_commit") or "-"),
@@ -296,9 +332,13 @@ def _facts(record: Record) -> dict[str, str]:
         "device": str(meta.get("device", record.config.get("device", "-"))),
         "threads": str(record.config.get("threads", "-")),
         "started": str(meta.get("started", "-"))[:19],
-        "resumed": str(len(_entry(meta, "resumed", list))),
+        "resumed": _count(len(_entry(meta, "resumed", list))),
         "command": record.command or "-",
     }
+
+
+def _count(number: int) -> Cell:
+    return Cell(f"{number:,}", number)
 
 
 def _entry(meta: Mapping[str, Any], name: str, kind: type[T]) -> T:

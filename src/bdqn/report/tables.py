@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.compare import SCORES, Comparison
+from bdqn.report.grid import DASH, Cell, Column, Grid, grid
 from bdqn.report.stats import SeedScores
 
 
@@ -31,19 +33,58 @@ class Row:
 
 
 PER_ENVIRONMENT: Mapping[str, stats.Statistic] = {"mean": stats.mean, "IQM": stats.iqm}
+PAIRED = ("ratio", "difference", "P(higher)")
 OVER_ALL: Mapping[str, stats.Statistic] = {**PER_ENVIRONMENT, "median": stats.median, "gap": stats.optimality_gap}
+SCORE_NOTE = (
+    "Scores: final, mean return of the last episodes; area, mean over training; evaluation, the latest greedy one."
+)
+PAIR_NOTE = (
+    f"{SCORE_NOTE} P(higher): probability that a run scores higher than one of the baseline's. "
+    "A dash: a mean is not positive, or figures of several environments do not add up."
+)
+GAP_NOTE = f"{SCORE_NOTE} Gap: what runs lack to the baseline's mean; one that exceeds it makes up for nothing."
+SHARES = ("ratio", "P(higher)", "gap")  # they are in no environment's unit
+COLUMNS = {"IQM": "iqm", "P(higher)": "p_higher"}  # names in files, where they are not the statistic's
 
 
-def all_rows(
-    comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95
-) -> dict[str, list[Row]]:
-    """All tables by their titles; those that would be empty are left out."""
-    tables = {
-        "Scores": score_rows(comparison, rng, level),
-        f"Against {baseline}, paired by seed": pair_rows(comparison, baseline, rng, level),
-        f"Over all environments, in units of {baseline}'s mean": aggregate_rows(comparison, baseline, rng, level),
-    }
-    return {f"{title}; intervals of {100 * level:g} %": rows for title, rows in tables.items() if rows}
+@dataclass(frozen=True)
+class RowTable:
+    """Rows that belong together."""
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    statistics: Sequence[str]  # that there may be
+    note: str
+
+    def grid(self, *remarks: str) -> Grid:
+        """For a page or a paper."""
+        places = list(dict.fromkeys((row.env, row.score) for row in self.rows))  # groups that compare side by side
+        ordered = sorted(self.rows, key=lambda row: places.index((row.env, row.score)))
+        heading, *rows = layout(ordered, self.statistics)
+        note = " ".join(filter(None, (self.note, *remarks)))
+        return replace(grid(self.name, self.title, heading, rows, note), stacks=True)
+
+
+def all_tables(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[RowTable]:
+    """All tables of a comparison; those that would be empty are left out."""
+    scores = RowTable(
+        "scores", f"Scores{_intervals(level)}", score_rows(comparison, rng, level), [*PER_ENVIRONMENT], SCORE_NOTE
+    )
+    pairs = pair_table(comparison, baseline, rng, level)
+    title = f"Over all environments, in units of {baseline}'s mean{_intervals(level)}"
+    over_all = RowTable("over-all", title, aggregate_rows(comparison, baseline, rng, level), [*OVER_ALL], GAP_NOTE)
+    return [table for table in (scores, pairs, over_all) if table.rows]
+
+
+def pair_table(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> RowTable:
+    """Each group beside the baseline; without rows where there is nothing to compare."""
+    title = f"Against {baseline}, paired by seed{_intervals(level)}"
+    return RowTable("differences", title, pair_rows(comparison, baseline, rng, level), PAIRED, PAIR_NOTE)
+
+
+def _intervals(level: float) -> str:
+    return f"; intervals of {100 * level:g} %"
 
 
 def score_rows(comparison: Comparison, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
@@ -155,15 +196,27 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
             writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()])
 
 
-def layout(rows: Sequence[Row], clean: Callable[[object], str] = str) -> list[list[str]]:
-    """Cells for a reader, headings first: a line per group, environment and score, a column per statistic."""
-    statistics = list(dict.fromkeys(row.statistic for row in rows))
+def layout(rows: Sequence[Row], statistics: Sequence[str] = ()) -> list[list[str]]:
+    """Cells for a reader, headings first: a line per group, environment and score, a column per statistic.
+
+    Which statistics, if nobody says so: those that there are.
+    """
+    statistics = statistics or list(dict.fromkeys(row.statistic for row in rows))
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
-        key = (row.env, row.group, row.score, str(row.seeds))
-        digits = 3 if row.statistic == "ratio" else 2
-        figure, low, high = (f"{value:,.{digits}f}" for value in (row.estimate, row.low, row.high))
-        lines.setdefault(key, {})[row.statistic] = f"{figure} ({low} to {high})"
-    cells = [["environment", "group", "score", "seeds", *statistics]]
-    cells += [[*key, *(found.get(name, "-") for name in statistics)] for key, found in lines.items()]
-    return [[clean(cell) for cell in line] for line in cells]
+        key = (row.env, row.group, row.score, Cell(str(row.seeds), row.seeds))
+        lines.setdefault(key, {})[row.statistic] = _cell(row)
+    columns = [Column.figure(name, COLUMNS.get(name, name)) for name in statistics]
+    cells: list[list[str]] = [["environment", "group", "score", "seeds", *columns]]
+    return [*cells, *([*key, *(found.get(name, DASH) for name in statistics)] for key, found in lines.items())]
+
+
+def _cell(row: Row) -> Cell:
+    """A figure with its interval. What is small has as many decimals as show it."""
+    values = (row.estimate, row.low, row.high)
+    largest = max(map(abs, values))
+    digits = 3 if row.statistic == "ratio" else 2
+    if row.statistic not in SHARES and 0 < largest < 0.01:
+        digits = 2 - math.floor(math.log10(largest))
+    figure, low, high = (f"{value:,.{digits}f}" for value in values)
+    return Cell(f"{figure} ({low} to {high})", *values)

@@ -115,6 +115,8 @@ const go = (t) => {
     rect.setAttribute("height", Math.abs(value) * reach);
   });
   for (const [side, mark] of marks) mark.textContent = show(centre() + side * half);
+  const [low, mid, high] = marks.map(([, mark]) => mark.getComputedTextLength());
+  marks[1][1].style.visibility = 2 * Math.max(low, high) + mid + 16 > right - names ? "hidden" : ""; // it has no room
   rows.forEach((row, a) => {
     const mean = film.mean[now][a], peak = middle(now, a), std = spread(now, a);
     row.group.setAttribute("class", a === film.action[now] ? "chosen" : "");

@@ -1,0 +1,85 @@
+"""Where runs are: what a directory is, and which of its kind lie below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST = 10_000  # directories that are looked into below one
+
+
+@dataclass(frozen=True)
+class Found:
+    """The sweeps and runs at a place, or, where there are none, the results that `bdqn compare` has kept there."""
+
+    place: Path
+    sweeps: tuple[Path, ...] = ()
+    runs: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (*self.sweeps, *self.runs, *self.kept)
+
+    def __str__(self) -> str:
+        """How many of each lie below the place; empty if it is one of them itself."""
+        if self.folders in ((), (self.place,)):
+            return ""
+        kinds = ((self.sweeps, "sweep", ""), (self.runs, "run", ""), (self.kept, "set", " of kept results"))
+        counts = [f"{len(of)} {name}{'s' * (len(of) > 1)}{what}" for of, name, what in kinds if of]
+        return f"{self.place}: found {' and '.join(counts)}"
+
+
+def find(place: Path) -> Found:
+    """What is at this place, or at any depth below it. Links below it are not followed, nor are hidden directories."""
+    if is_sweep(place):
+        return Found(place, sweeps=(place,))
+    if is_run(place):
+        return Found(place, runs=(place,))
+    folders = list(_below(place)) if place.is_dir() else []
+    sweeps, runs = tuple(filter(is_sweep, folders)), tuple(filter(is_run, folders))
+    if sweeps or runs:
+        return Found(place, sweeps=sweeps, runs=tuple(run for run in runs if run not in sweeps))
+    return Found(place, kept=(place,) if is_kept(place) else tuple(filter(is_kept, folders)))
+
+
+def distinct(folders: Iterable[Path]) -> list[Path]:
+    """Every directory once, by whatever path it was found."""
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        found.setdefault(folder.resolve(), folder)
+    return list(found.values())
+
+
+def is_sweep(folder: Path) -> bool:
+    return (folder / "trials.csv").exists()
+
+
+def is_run(folder: Path) -> bool:
+    return (folder / "config.toml").is_file()
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether this is what `bdqn compare --out` wrote; in a sweep's own directory there is more than that."""
+    return (folder / "runs.csv").is_file() and not is_sweep(folder)
+
+
+def _below(place: Path) -> Iterator[Path]:
+    """All directories below this one in the order of their names, but those within a sweep or a run."""
+    waiting, seen = [place], 0
+    while waiting:
+        folder = waiting.pop()
+        if folder != place:
+            yield folder
+            if is_sweep(folder) or is_run(folder):
+                continue
+        seen += 1
+        if seen > MOST:
+            raise ValueError(
+                f"{place} has more than {MOST:,} directories below it: give one that is nearer to the runs."
+            )
+        with os.scandir(folder) as entries:
+            names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
+        waiting += [folder / name for name in reversed(names)]
