@@ -7,6 +7,8 @@ loaded from it goes on bit for bit as if it had never stopped, on the same machi
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +23,7 @@ from bdqn.agents.bdqn import PosteriorSettings
 from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.configure import Configuration, configure
 from bdqn.generation import CheckpointError, Manifest
-from bdqn.provenance import versions
+from bdqn.origin import about, changes
 from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
 from bdqn.settings import SettingError, Supervision, build
 
@@ -35,6 +37,7 @@ ENVIRONMENTS = ("environments.json", "environments.safetensors")
 REPLAY_TAIL = "replay.safetensors"
 RUN = "run.json"
 SEGMENTS = "replay"  # the directory of replay segments
+LEFTOVER = re.compile(rf"(damaged-)?gen-.*|{SEGMENTS}")  # what a crash may leave among checkpoints, under another name
 
 
 # --- an agent alone -----------------------------------------------------------------------------------------
@@ -43,13 +46,15 @@ SEGMENTS = "replay"  # the directory of replay segments
 def save(learner: Learner, path: str | Path) -> None:
     """Write a learner's agent; an agent saved there before is replaced, anything else is refused."""
     folder = Path(path)
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not generation.is_generation(folder))):
+    new = folder.with_name(f"{durable.TEMPORARY}new-{folder.name}")
+    old = folder.with_name(f"{durable.TEMPORARY}old-{folder.name}")
+    # The directory is replaced as a whole, so nothing else may be in it; a crash may have left a part of one.
+    complete = {*AGENT, generation.MANIFEST, generation.SEAL}
+    if not (_names_in(folder) in (set(), complete) and all(_names_in(left) <= complete for left in (new, old))):
         raise FileExistsError(f"{folder} exists and is no saved agent: choose another path.")
     learner.agent.check_finite()
-    new = folder.with_name(f"{durable.TEMPORARY}new-{folder.name}")
     durable.discard(new)
     generation.write(new, learner.num_timesteps, about(learner), _agent_files(learner))
-    old = folder.with_name(f"{durable.TEMPORARY}old-{folder.name}")
     durable.discard(old)
     if folder.exists():
         folder.rename(old)  # until the next line both are whole, and neither stands under the name
@@ -133,7 +138,7 @@ class Checkpoints:
     """A directory of checkpoints of one training: the newest ``keep`` of them, and the best."""
 
     def __init__(self, folder: str | Path, *, keep: int = 3, save_replay: bool = True) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # an environment may change the directory it works in
         self._keep, self._save_replay = keep, save_replay
         self._learner: Learner | None = None
         self._replay_files: ReplayFiles | None = None
@@ -149,14 +154,29 @@ class Checkpoints:
             with suppress(OSError):
                 self._clear()  # what the memory has moved past since the last checkpoint would pile up
 
-    def save(self, learner: Learner, run: Mapping[str, Any] | None = None, score: float | None = None) -> Path:
+    def move(self, folder: Path) -> None:
+        """Go on in the same directory under another path."""
+        self.folder = folder
+        if self._replay_files is not None:
+            self._replay_files.folder = folder / SEGMENTS
+
+    def save(
+        self,
+        learner: Learner,
+        run: Mapping[str, Any] | None = None,
+        score: float | None = None,
+        *,
+        evaluation_due: bool = False,
+    ) -> Path:
         """Write a checkpoint after the current decision; nothing counts as saved before all of it is on the disk.
 
-        ``run`` is kept beside it, as JSON; ``score`` is what the best one is chosen by.
+        ``run`` is kept beside it, as JSON; ``score`` is what the best one is chosen by: one without never is.
+        ``evaluation_due``: the same decision may be saved again, with what an evaluation that is due now adds to it.
         """
         learner.agent.check_finite()
         files = self._files(learner)
-        folder = self.folder / generation.name_of(learner.num_timesteps, learner.agent.refit_due)
+        due = "refit" if learner.agent.refit_due else "evaluation" if evaluation_due else ""
+        folder = self.folder / generation.name_of(learner.num_timesteps, due)
         if folder.exists():  # this very state, then: what comes after it follows from it
             with suppress(OSError):  # a crash may have come before that
                 self._clear()
@@ -202,8 +222,9 @@ class Checkpoints:
         agent, surroundings = _read_state(folder, manifest, AGENT), _read_state(folder, manifest, ENVIRONMENTS)
         with _as_checkpoint_error(folder):
             run = dict(json.loads(generation.read_member(folder, manifest.member(RUN))))
-            name = generation.name_of(manifest.step, agent["refit_due"])
-            if folder.name != name or len(surroundings["obs"]) != manifest.about["num_envs"]:
+            due = ("refit",) if agent["refit_due"] else ("evaluation", "")
+            names = [generation.name_of(manifest.step, what) for what in due]
+            if folder.name not in names or len(surroundings["obs"]) != manifest.about["num_envs"]:
                 raise CheckpointError(f"{folder} is not what its manifest says it is.")
         replay = has_replay(manifest)
         learner = _build(folder, manifest, agent, env, device, network, {})
@@ -212,7 +233,7 @@ class Checkpoints:
             if replay:
                 read_replay(folder, manifest, learner.agent.replay)
             restarted = learner.load_environment_state(surroundings, replay_is_new=not replay)
-            changed = _changes(manifest.about, about(learner))
+            changed = changes(manifest.about, about(learner))
         if replay and self._save_replay:
             segments = self.folder / SEGMENTS
             self._replay_files = ReplayFiles(segments, learner.agent.replay, manifest.segments)
@@ -225,8 +246,11 @@ class Checkpoints:
                 raise FileExistsError(
                     f"{self.folder} holds another training's checkpoints: load() it, or go elsewhere."
                 )
+            segments = self.folder / SEGMENTS
+            if not all(map(SEGMENT_NAME.fullmatch, _names_in(segments))):
+                raise FileExistsError(f"{segments} holds files that are no replay segments: choose another directory.")
             self._learner = learner
-            durable.discard(self.folder / SEGMENTS)
+            durable.discard(segments)
         if learner is not self._learner:
             raise ValueError(f"{self.folder} belongs to another learner.")
         if self._save_replay and self._replay_files is None:
@@ -235,7 +259,7 @@ class Checkpoints:
 
     def _clear(self) -> None:
         """Remove what is neither recent nor the best, and segments that no recent checkpoint needs."""
-        durable.discard_leftovers(self.folder)
+        durable.discard_leftovers(self.folder, LEFTOVER)
         manifests = {folder: manifest for folder in self.generations() if (manifest := _try_to_read(folder))}
         recent = list(manifests)[-self._keep :]
         scored = [(m.score, age, folder) for age, (folder, m) in enumerate(manifests.items()) if m.score is not None]
@@ -250,27 +274,14 @@ class Checkpoints:
                 path.unlink()
 
 
-def about(learner: Learner) -> dict[str, Any]:
-    """What is needed to build a learner again, and what exactness depends on."""
-    configuration = learner.configuration
-    by_id = isinstance(learner.env_source, str) and _is_json(learner.env_kwargs)
-    return {
-        "agent": configuration.agent,
-        "preset": configuration.preset,
-        "family": configuration.family,
-        "settings": configuration.values,
-        "env": learner.env_source if by_id else None,
-        "env_kwargs": learner.env_kwargs if by_id else {},
-        **learner.supervision.saved,
-        "num_envs": learner.envs.num_envs,
-        "seed": learner.seed,
-        "own_network": learner.network is not None,
-        "versions": versions(),
-        "threads": torch.get_num_threads(),
-    }
-
-
 # --- helpers ------------------------------------------------------------------------------------------------
+
+
+def _names_in(folder: Path) -> set[str]:
+    """What a directory holds: nothing if it is not there; a file holds itself."""
+    if folder.is_dir():
+        return {path.name for path in folder.iterdir()}
+    return {folder.name} if os.path.lexists(folder) else set()
 
 
 def _agent_files(learner: Learner) -> dict[str, bytes]:
@@ -295,29 +306,29 @@ def _build(
     """A new learner of the kind that was saved."""
     from bdqn.learner import Learner
 
-    about = manifest.about
+    origin = manifest.about
     with _as_checkpoint_error(folder):
         configuration = configure(
-            about["agent"],
-            about["family"],
-            about["preset"].removesuffix(f"-{about['family']}"),
+            origin["agent"],
+            origin["family"],
+            origin["preset"].removesuffix(f"-{origin['family']}"),
             settings,
-            saved=about["settings"],
+            saved=origin["settings"],
         )
         _check_size(configuration, manifest, state)
-        source, kwargs = about["env"], about["env_kwargs"]
-        supervision = build(Supervision, about.get("supervision", {}))
+        source, kwargs = origin["env"], origin["env_kwargs"]
+        supervision = build(Supervision, origin.get("supervision", {}))
     if env is None and source is None:
         raise SettingError(f"{folder} was not trained on a registered environment: give it again (env=...).")
-    if about["own_network"] and network is None:
+    if origin["own_network"] and network is None:
         raise SettingError(f"{folder} was trained with a network of your own: give it again (network=...).")
     chosen = trusted(source, folder) if env is None else env
     try:
         return Learner(
             configuration,
             chosen,
-            seed=about["seed"],
-            num_envs=about["num_envs"],
+            seed=origin["seed"],
+            num_envs=origin["num_envs"],
             device=device,
             network=network,
             env_kwargs=kwargs if isinstance(chosen, str) else None,
@@ -338,15 +349,6 @@ def trusted(env_id: str, where: str | Path) -> str:
             f"give it again (env={env_id!r}, or --env {env_id})."
         )
     return env_id
-
-
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What exactness depends on and is different now."""
-    before = {**then["versions"], "threads": then["threads"]}
-    after = {**now["versions"], "threads": now["threads"]}
-    return tuple(
-        f"{name} was {before.get(name)} and is {after[name]}" for name in after if before.get(name) != after[name]
-    )
 
 
 def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping[str, Any]) -> None:
@@ -371,12 +373,6 @@ def _try_to_read(folder: Path) -> Manifest | None:
     with suppress(CheckpointError):
         return generation.read(folder)
     return None
-
-
-def _is_json(value: Any) -> bool:
-    with suppress(TypeError, ValueError):
-        return bool(json.dumps(value))
-    return False
 
 
 @contextmanager

@@ -7,6 +7,7 @@ A reader therefore never meets half a file, and whatever is renamed last vouches
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,9 +63,11 @@ def discard(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def discard_leftovers(folder: Path) -> None:
-    """Remove what a crash left half-written."""
+def discard_leftovers(folder: Path, ours: re.Pattern[str]) -> None:
+    """Remove what a crash left half-written; only what would have had a name of ``ours``."""
     for path in folder.glob(f"{TEMPORARY}*"):
+        if not ours.fullmatch(path.name.removeprefix(TEMPORARY)):
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, pstdev
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import TimeLimit
 
 from bdqn.agent import QAgent
 from bdqn.choices import QView
+from bdqn.envs import has_time_limit
 from bdqn.finite import check_start, check_step
 from bdqn.learner import Learner
 from bdqn.rules import Actions, epsilon_greedy, uniform
@@ -18,14 +21,17 @@ from bdqn.seeding import generator, integer_seed
 from bdqn.settings import SettingError
 from bdqn.step import Episode
 
+MAX_STEPS = 27_000  # decisions of an episode that nothing else would end: half an hour of Atari
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Raw returns and lengths of complete episodes, and how unsure the agent was while it played them."""
+    """Raw returns and lengths of episodes, and how unsure the agent was while it played them."""
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
     spread: float | None  # epistemic std of Q, averaged over decisions and actions; None: not asked or not known
+    cut: int = 0  # how many of them did not come to their end within ``max_steps``; they count up to there
 
     @property
     def mean(self) -> float:
@@ -34,6 +40,13 @@ class Evaluation:
     @property
     def std(self) -> float:
         return pstdev(self.returns)
+
+    @property
+    def remark(self) -> str:
+        """What must be said of it: which episodes have no end, if there are any."""
+        if not self.cut:
+            return ""
+        return f"{self.cut} of {len(self.returns)} episodes did not end within {max(self.lengths):,} decisions"
 
 
 class Stopped(Exception):
@@ -57,17 +70,26 @@ def evaluate(
     deterministic: bool = True,
     seed: int = 0,
     spread: bool = False,
+    max_steps: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Play complete episodes greedily under the mean, or as it explores; the learner is left as it was.
 
-    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way; where
-    ``stop()`` holds, it raises Stopped.
+    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way. An episode is cut
+    after ``max_steps`` decisions, or after MAX_STEPS where the environment has no time limit of its own: a greedy agent
+    may walk in circles for ever. Where ``stop()`` holds, it raises Stopped.
     """
     check_can_evaluate(learner)
     agent = learner.agent
     rng = generator(seed, "evaluation")
-    envs = learner.make_envs([integer_seed(seed, "evaluation-environment")], evaluation=True)
+    limit: int | None = None
+
+    def capped(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+        nonlocal limit
+        limit = max_steps or (None if has_time_limit(env) else MAX_STEPS)
+        return TimeLimit(env, limit) if limit else env
+
+    envs = learner.make_envs([integer_seed(seed, "evaluation-environment")], evaluation=True, wrap=capped)
     spread = spread and agent.online.head.posterior is not None
     finished: list[Episode] = []
     spreads: list[float] = []
@@ -93,6 +115,7 @@ def evaluate(
         returns=tuple(episode.raw_return for episode in finished),
         lengths=tuple(episode.length for episode in finished),
         spread=fmean(spreads) if spreads else None,
+        cut=sum(episode.truncated and episode.length == limit for episode in finished),
     )
 
 

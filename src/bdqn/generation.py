@@ -36,7 +36,8 @@ ABOUT: dict[str, Any] = {
     "own_network": bool,
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
-_GENERATION = re.compile(r"gen-(\d{12})(-refit-due)?")
+DUE = ("refit", "evaluation", "")  # what a checkpoint was stopped before; in the order in which a run does them
+_GENERATION = re.compile(r"gen-(\d{12})(?:-(refit|evaluation)-due)?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -104,9 +105,9 @@ def write(
     return manifest
 
 
-def name_of(step: int, refit_due: bool) -> str:
-    """After the decisions taken; a state that a refit was missing from has a name apart, so that both may stand."""
-    return f"gen-{step:012d}" + ("-refit-due" if refit_due else "")
+def name_of(step: int, due: str = "") -> str:
+    """After the decisions taken; a state that lacks what was ``due`` then has a name apart, so that both may stand."""
+    return f"gen-{step:012d}" + (f"-{due}-due" if due else "")
 
 
 def all_in(folder: Path) -> list[Path]:
@@ -114,7 +115,10 @@ def all_in(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     found = [(match, path) for path in folder.iterdir() if (match := _GENERATION.fullmatch(path.name))]
-    return [path for _, _, path in sorted((match[1], match[2] is None, path) for match, path in found if path.is_dir())]
+    return [
+        path
+        for *_, path in sorted((match[1], DUE.index(match[2] or ""), path) for match, path in found if path.is_dir())
+    ]
 
 
 def latest_step(folder: Path) -> int | None:

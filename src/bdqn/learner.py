@@ -201,16 +201,22 @@ class Learner:
             atari["max_episode_frames"] = self.configuration.atari.resolve().evaluation_max_frames
         return make_env(self.env_source, env_kwargs=self.env_kwargs, **atari)
 
-    def make_envs(self, seeds: Sequence[int], *, evaluation: bool = False) -> Environments:
-        """Environments like those that it learns in, one for each seed, under the same supervision."""
+    def make_envs(
+        self,
+        seeds: Sequence[int],
+        *,
+        evaluation: bool = False,
+        wrap: Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]] = lambda env: env,
+    ) -> Environments:
+        """Environments like those that it learns in, wrapped, one for each seed, under the same supervision."""
 
         def remake(i: int, attempt: int) -> tuple[gym.Env[Any, Any], int]:
             seed = integer_seed(seeds[i], f"restart-{attempt}-after-{self.num_timesteps}")
-            return self.make_env(evaluation=evaluation), seed
+            return wrap(self.make_env(evaluation=evaluation)), seed
 
         own = self.supervision
         return Environments(
-            [self.make_env(evaluation=evaluation) for _ in seeds],
+            [wrap(self.make_env(evaluation=evaluation)) for _ in seeds],
             seeds,
             supervisor=Supervisor(own.restart_env, own.step_timeout, remake) if own else None,
             said=self._said_of_envs,
@@ -222,11 +228,18 @@ class Learner:
         A refit that is cut short because ``stop()`` holds is made up for at the next call.
         """
         self.agent.refit_if_due(stop)
+        if self.envs.lost:  # as a resumed run would
+            self.load_environment_state(self.environment_state())
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
             self._amid_decision = True  # the environments may be ahead of the agent
             actions = self.agent.act(self.envs.obs)
-            step = self.envs.step(actions)
+            try:
+                step = self.envs.step(actions)
+            except BaseException as error:  # the agent is as the last decision left it
+                self.envs.lost = f"its last step ended in {type(error).__name__}"
+                self._amid_decision = False
+                raise
             for restart in step.restarts:
                 if restart.obs is not None:  # the decision was taken in a new episode, which begins there
                     self.agent.start(np.stack([restart.obs] * self.agent.num_envs), np.array([restart.env]))
@@ -323,9 +336,14 @@ class Learner:
 
         save(self, path)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it stands between two decisions, where it can be saved; not where an error cut one short."""
+        return not self._amid_decision
+
     def environment_state(self) -> dict[str, Any]:
         """Where the environments stand, mid-episode, and what else is not the agent's."""
-        if self._amid_decision:
+        if not self.is_whole:
             raise RuntimeError("An error cut this learner's last decision short: load its latest checkpoint instead.")
         return {**self.envs.state(), "predict": self._predict_rng.bit_generator.state}
 

@@ -13,6 +13,14 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that there is no memory: Python's and NumPy's do, and torch's in its own way."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and any(sign in str(error) for sign in ("can't allocate memory", "out of memory"))
+    )
+
+
 def free_memory() -> int:
     """Bytes that can still be taken before the system refuses, or kills."""
     limits = [int(psutil.virtual_memory().available), *_cgroup_rooms()]

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
@@ -15,27 +15,50 @@ if TYPE_CHECKING:
 
 @contextmanager
 def unheard_is_fine(stream: TextIO) -> Iterator[None]:
-    """Print in here: if nobody reads on, as after ``| head``, or a disk is full, training need not stop."""
+    """Print in here: a reader that has left, a full disk or a closed stream is no reason to stop training."""
     try:
         yield
         stream.flush()
-    except OSError:
-        silence(stream)
+    except (OSError, ValueError) as error:  # the latter from a stream that is closed
+        _discard_what_waits(stream, for_good=isinstance(error, BrokenPipeError))
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream that cannot be written lead nowhere, or Python would try again when it ends, and complain."""
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
+    """Let a stream that cannot be written to lead nowhere from now on."""
+    _discard_what_waits(stream, for_good=True)
+
+
+def _discard_what_waits(stream: TextIO, *, for_good: bool) -> None:
+    """Empty a stream that could not be written to: Python would try again at its end, and end with another code."""
+    with suppress(OSError, ValueError):
+        kept = os.dup(stream.fileno())
+        try:
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
+            stream.flush()
+            if not for_good:  # a disk that is full now may have room for the next line
+                os.dup2(kept, stream.fileno())
+        finally:
+            os.close(kept)
+
+
+def tell(message: str) -> None:
+    """Something that the user should know, wherever the output goes."""
+    stream = sys.stderr or sys.stdout  # which are None where they were closed before this program began
+    if stream is not None:
+        with unheard_is_fine(stream):
+            print(f"bdqn: {message}", file=stream)
 
 
 class Progress(Protocol):
-    """Something that wants to be told about once per ``interval`` seconds."""
+    """Something that wants to be told about once per ``interval`` seconds, and of events when they happen."""
 
     @property
     def interval(self) -> float: ...
 
     def show(self, step: int, mean_return: float | None) -> None: ...
+
+    def tell(self, event: str) -> None: ...
 
 
 class Silent:
@@ -44,6 +67,8 @@ class Silent:
     interval = float("inf")
 
     def show(self, step: int, mean_return: float | None) -> None: ...
+
+    def tell(self, event: str) -> None: ...
 
 
 class Lines:
@@ -61,15 +86,17 @@ class Lines:
         self._last = (step, now)
         if step == before or not before:  # the first call comes at the first step: there is no rate yet
             return
-        rate = (step - before) / (now - then)
-        left = duration((self._total - step) / rate)
-        figures = f"mean return {_figure(mean_return)}, {rate:,.0f} steps/s, {left} left"
+        pace = rate(step - before, now - then)
+        left = f"{duration((self._total - step) / pace)} left" if pace else "time left unknown"
+        self.tell(f"{step:,} of {self._total:,} steps, mean return {figure(mean_return)}, {pace:,.0f} steps/s, {left}")
+
+    def tell(self, event: str) -> None:
         with unheard_is_fine(sys.stdout):
-            print(f"{step:,} of {self._total:,} steps, {figures}")
+            print(event)
 
 
 class Bar:
-    """A bar of rich's, with figures beside it."""
+    """A bar of rich's, with figures beside it and events above it."""
 
     interval = 0.2
 
@@ -78,8 +105,13 @@ class Bar:
 
     def show(self, step: int, mean_return: float | None) -> None:
         task = self._display.tasks[0]
-        rate = f"{task.speed:,.0f}" if task.speed else "-"
-        self._display.update(task.id, completed=step, mean_return=_figure(mean_return), rate=rate)
+        pace = f"{task.speed:,.0f}" if task.speed else "-"
+        with unheard_is_fine(sys.stdout):
+            self._display.update(task.id, completed=step, mean_return=figure(mean_return), rate=pace)
+
+    def tell(self, event: str) -> None:
+        with unheard_is_fine(sys.stdout):
+            self._display.console.print(event, highlight=False, markup=False)
 
 
 @contextmanager
@@ -105,9 +137,15 @@ def _bar(total: int) -> Iterator[Progress]:
         rich.TimeRemainingColumn(),
         rich.TextColumn("left"),
     )
-    with rich.Progress(*columns) as display:
-        display.add_task("train", total=total, mean_return="-", rate="-")
+    display = rich.Progress(*columns)
+    display.add_task("train", total=total, mean_return="-", rate="-")
+    with unheard_is_fine(sys.stdout):
+        display.start()
+    try:
         yield Bar(display)
+    finally:
+        with unheard_is_fine(sys.stdout):
+            display.stop()
 
 
 def duration(seconds: float) -> str:
@@ -118,5 +156,13 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _figure(mean_return: float | None) -> str:
-    return "-" if mean_return is None else f"{mean_return:,.1f}"
+def rate(count: float, seconds: float) -> float:
+    """How many per second; 0 where the clock stands still."""
+    return count / seconds if seconds > 0 else 0.0
+
+
+def figure(value: float | None) -> str:
+    """A return with three digits that mean something, whether it is in the thousands or a share of one."""
+    if value is None:
+        return "-"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 
 import psutil
+from threadpoolctl import threadpool_info
 
 PACKAGES = ("bdqn", "torch", "numpy", "gymnasium", "ale-py")
 
@@ -28,11 +30,42 @@ def versions() -> dict[str, str | None]:
     return {"python": platform.python_version(), **{package: installed(package) for package in PACKAGES}}
 
 
+def packages() -> dict[str, str]:
+    """Every package that is installed here, with its version."""
+    found = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    return dict(sorted((name, number) for name, number in found.items() if name))
+
+
+@cache
+def processor() -> str:
+    """Its model, where the system tells."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+@cache
+def arithmetic() -> dict[str, str]:
+    """What rounds: the kind of processor, and the libraries of linear algebra with the kernels that they chose for it.
+
+    The same program on another machine may add in another order, and differ in the last bits.
+    """
+    libraries = {
+        f"{library['internal_api']} {library['version']} for {library.get('architecture', 'any processor')}"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+    return {"processor": processor(), "BLAS": ", ".join(sorted(libraries)) or "unknown"}
+
+
 def machine() -> dict[str, str | int | float]:
     """Where it runs."""
     return {
         "system": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": processor(),
         "cores": os.cpu_count() or 1,
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
     }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +27,14 @@ from bdqn import durable
 from bdqn.envs import describe
 from bdqn.extras import missing
 from bdqn.generation import is_count
-from bdqn.progress import unheard_is_fine
-from bdqn.provenance import git_commit, machine, versions
+from bdqn.progress import rate, tell
+from bdqn.provenance import git_commit, machine, packages, versions
 from bdqn.settings import SettingError
 from bdqn.table import Table, columns_of
 from bdqn.toml import toml_text
 
 if TYPE_CHECKING:
+    from bdqn.directory import Claim
     from bdqn.evaluation import Evaluation
     from bdqn.learner import Learner
     from bdqn.schedule import Schedule
@@ -61,9 +61,14 @@ class RunRecord:
         tensorboard: bool = False,
         state: Mapping[str, Any] | None = None,
         resumed: Mapping[str, Any] | None = None,
+        claim: Claim | None = None,
     ) -> None:
-        """Begin a record; or go on with the one in ``folder`` from ``state``, noting how the run was ``resumed``."""
+        """Begin a record; or go on with the one in ``folder`` from ``state``, noting how the run was ``resumed``.
+
+        With a ``claim`` to the directory, somebody looks after it (see `follow`).
+        """
         self.folder = folder
+        self.claim = claim
         self.status = "running"
         self._metrics = learner.agent.metric_names
         state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
@@ -75,11 +80,12 @@ class RunRecord:
         self._evaluation: float | None = state["evaluation"]
         self.saved = learner.num_timesteps  # the decision of the latest checkpoint
         self._troubles: set[str] = set()
+        self._tells_of_cuts = True  # once is enough
         step = learner.num_timesteps
-        self._events = _event_writer(folder, step) if tensorboard else None
-        _write_text(folder / "config.toml", toml_text(run_configuration(learner, steps, schedule)))
-        with os.fdopen(os.open(folder / "command.txt", _APPEND, 0o666), "a") as commands:
-            commands.write(command + "\n")
+        make_events = _event_writer() if tensorboard else None
+        self._config, self._command = toml_text(run_configuration(learner, steps, schedule)), command
+        self._write_beginning()
+        self._events = make_events(str(folder), purge_step=step + 1 if step else None) if make_events else None
         started = datetime.now(UTC)
         self._meta = _meta(learner, started)
         if resumed is not None:
@@ -158,11 +164,11 @@ class RunRecord:
         cells = {"step": step, **figures}
         table.add(*(cells.get(name) for name in table.columns))
         seconds = self.seconds
-        rate = (step - self._last[0]) / (seconds - self._last[1])
+        pace = rate(step - self._last[0], seconds - self._last[1])
         self._last = (step, seconds)
-        self._tables["timing"].add(step, round(seconds, 6), round(rate, 1))
+        self._tables["timing"].add(step, round(seconds, 6), round(pace, 1))
         self._flush()
-        self._show(step, {**figures, "time/fps": rate})
+        self._show(step, {**figures, "time/fps": pace})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
         """An evaluation after decision ``step``: a table of its own, made when first needed."""
@@ -172,11 +178,33 @@ class RunRecord:
         self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
         self._flush()
         self._show(step, {"eval/mean_reward": result.mean})
+        if result.cut and self._tells_of_cuts:
+            self._tells_of_cuts = False
+            tell(f"In the evaluation after {step:,} decisions {result.remark} (--eval-max-steps).")
 
     def _flush(self) -> None:
         with self._troubled("record"):
             for table in self._tables.values():
                 table.flush()
+
+    def follow(self) -> bool:
+        """See that the directory is still this run's, or DirectoryLost; says whether it had to be moved or mended."""
+        news = self.claim.check() if self.claim else None
+        if self.claim is None or news is None:
+            return False
+        tell(news)
+        self.folder = self.claim.folder
+        for table in self._tables.values():
+            table.path = self.folder / table.path.name
+        return True
+
+    def put_back(self, folder: Path) -> None:
+        """Write the record again, into a new directory: its own was removed."""
+        self.folder = folder
+        durable.make_directory(folder)
+        self._write_beginning()
+        for table in self._tables.values():
+            table.put_back(folder / table.path.name)
 
     def sync(self) -> None:
         """Bring every row to the disk."""
@@ -188,13 +216,13 @@ class RunRecord:
         """Say once that something cannot be written, until it can be again."""
         if kind not in self._troubles:
             self._troubles.add(kind)
-            _tell(f"bdqn: {message} Training goes on.")
+            tell(f"{message} Training goes on.")
 
     def over(self, kind: str) -> None:
         """A trouble is over."""
         if kind in self._troubles:
             self._troubles.discard(kind)
-            _tell(f"bdqn: Writing works again ({kind}).")
+            tell(f"Writing works again ({kind}).")
 
     @contextmanager
     def _troubled(self, kind: str) -> Iterator[None]:
@@ -249,6 +277,12 @@ class RunRecord:
                 self._events = None
                 self.trouble("tensorboard", f"TensorBoard's events end here: {error}.")
 
+    def _write_beginning(self) -> None:
+        """What is known before the first decision."""
+        _write_text(self.folder / "config.toml", self._config)
+        with os.fdopen(os.open(self.folder / "command.txt", _APPEND, 0o666), "a", encoding="utf-8") as commands:
+            commands.write(self._command + "\n")
+
     def _write_meta(self) -> None:
         _write_text(self.folder / "meta.json", json.dumps(self._meta, indent=1) + "\n")
 
@@ -300,6 +334,7 @@ def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
         "resumed": [],
         "protocol": describe(learner.envs.envs[0]),
         "versions": versions(),
+        "packages": packages(),
         "machine": machine(),
         "device": str(learner.agent.device),
         "git_commit": git_commit(),
@@ -319,18 +354,14 @@ def _last_seconds(table: Path, column: int) -> float:
     return float(cell) if cell not in ("seconds", "t") else 0.0
 
 
-def _tell(message: str) -> None:
-    with unheard_is_fine(sys.stderr):
-        print(message, file=sys.stderr)
-
-
 def _write_text(path: Path, text: str) -> None:
     durable.write_file(path, text.encode())
 
 
-def _event_writer(folder: Path, step: int) -> Any:
+def _event_writer() -> Any:
+    """TensorBoard's; missing, it is told of before there is a run."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise SettingError(missing("--tensorboard", "tensorboard", error)) from error
-    return SummaryWriter(str(folder), purge_step=step + 1 if step else None)
+    return SummaryWriter

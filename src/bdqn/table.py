@@ -48,6 +48,14 @@ class Table:
         self.flush()
         os.fsync(self._opened())
 
+    def put_back(self, path: Path) -> None:
+        """Write all of it again, elsewhere: its file was removed, but stays readable until it is closed."""
+        if self._file is not None:
+            self._unwritten = os.pread(self._file, os.fstat(self._file).st_size, 0) + self._unwritten
+            os.close(self._file)
+        self.path, self._file, self._lines_kept = path, None, 0
+        self.flush()
+
     def close(self) -> None:
         try:
             self.flush()
@@ -59,7 +67,7 @@ class Table:
         """The file. It is opened when first needed, and again if that fails: a full disk takes no row away."""
         if self._file is None:
             end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
-            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             try:
                 os.ftruncate(file, end)
                 os.lseek(file, 0, os.SEEK_END)

@@ -13,6 +13,7 @@ import gymnasium as gym
 import pytest
 
 from bdqn.cli import main
+from bdqn.exit_codes import CRASHED
 from bdqn.cli.common import short_warnings
 from bdqn.envs import EnvironmentWarning
 from envs.worlds import World
@@ -99,15 +100,16 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_keeps_its_supervision
         assert main(["resume", str(tmp_path / "run"), "--steps", "20", "--quiet"]) == 0
 
 
-def test_a_run_whose_environment_fails_ends_with_one_line_and_what_is_left(
+def test_a_run_whose_environment_fails_shows_where_and_says_what_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Weak.bad = frozenset({25})
-    assert main(train(tmp_path / "run")) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    assert main(train(tmp_path / "run")) == CRASHED
+    *shown, note, line = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("Traceback")
+    assert note == f"In the environment: step() of Weak-v0 raised ConnectionError: lost ({PLACE})."
     assert line.startswith(
-        f"bdqn: Stopped after 24 decisions: step() of Weak-v0 raised ConnectionError: lost ({PLACE}). "
-        "The latest checkpoint is "
+        "bdqn: Stopped after 24 decisions by ConnectionError: lost (traceback above). The latest checkpoint is "
     )
     assert "supervision" not in tomllib.loads((tmp_path / "run" / "config.toml").read_text())
     Weak.bad = frozenset({Weak.steps + 3})

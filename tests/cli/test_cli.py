@@ -291,7 +291,7 @@ def test_ctrl_c_saves_the_agent_and_says_where(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 130
     assert errors == ""
-    assert f"Go on with it: bdqn resume {folder}" in output
+    assert f" -m bdqn resume {folder}\n" in output
     assert json.loads((folder / "meta.json").read_text())["status"] == "interrupted"
     learner = bdqn.load(folder)
     assert learner.num_timesteps > 100

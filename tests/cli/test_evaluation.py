@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import gymnasium as gym
 import pytest
 
 import bdqn
+from bdqn import evaluation
 from bdqn.checkpoint import AGENT, ENVIRONMENTS, REPLAY_TAIL
+from bdqn.cli import main
 from bdqn.evaluation import Evaluation, evaluate
 from bdqn.settings import SettingError
 
@@ -65,6 +69,41 @@ def test_an_environment_instance_is_refused() -> None:
     env = gym.make("CartPole-v1", disable_env_checker=True)
     with pytest.raises(SettingError, match=r"environment instance.*function that makes"):
         evaluate(bdqn.make("ddqn", env, **SMALL), 1)
+
+
+CIRCLES = {"learning_starts": 10, "buffer_size": 100, "features": 4}  # a new agent walks against a wall for ever
+
+
+def test_an_episode_that_nothing_ends_is_cut_and_that_is_told() -> None:
+    learner = bdqn.make("ddqn", "CliffWalking-v1", **CIRCLES)
+    result = evaluate(learner, 3, max_steps=40)
+    assert (result.lengths, result.cut) == ((40, 40, 40), 3)
+    assert result.remark == "3 of 3 episodes did not end within 40 decisions"
+    assert evaluate(bdqn.make("random", "CliffWalking-v1", **CIRCLES), 1, seed=1).cut == 0
+
+
+def test_without_a_time_limit_an_evaluation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MAX_STEPS", 30)
+    assert evaluate(bdqn.make("ddqn", "CliffWalking-v1", **CIRCLES), 1).lengths == (30,)
+    limited = evaluate(bdqn.make("random", "CartPole-v1", buffer_size=100), 20)
+    assert max(limited.lengths) > 30  # an environment's own time limit holds, whatever it is
+    assert limited.cut == 0
+    assert limited.remark == ""
+
+
+def test_a_run_says_when_an_evaluation_was_cut(
+    capsys: pytest.CaptureFixture[str], train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "MAX_STEPS", 20)
+    words = ("--agent", "ddqn", "--env", "CliffWalking-v1", "--eval-freq", "50", "--eval-episodes", "2")
+    folder = train("run", *words, steps=100)
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("bdqn: In the evaluation after 50 decisions 2 of 2 episodes did not end within 20 decisions")
+    assert "--eval-max-steps" in told
+    assert main(["evaluate", str(folder), "--episodes", "2", "--max-steps", "7"]) == 0
+    assert "2 of 2 episodes did not end within 7 decisions (--max-steps)" in capsys.readouterr().out
+    assert main(["evaluate", str(folder), "--episodes", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cut"] == 1
 
 
 def test_mean_and_std_are_over_episodes() -> None:

@@ -74,6 +74,8 @@ def test_meta_command_timing_and_monitor(train: Train) -> None:
     assert meta["protocol"] == "truncated after 500 decisions"
     assert meta["started"] < meta["ended"]
     assert set(meta["versions"]) == {"python", "bdqn", "torch", "numpy", "gymnasium", "ale-py"}
+    assert meta["packages"]["numpy"] == meta["versions"]["numpy"]
+    assert len(meta["packages"]) > len(meta["versions"])  # what torch and others need, too
     assert (folder / "command.txt").read_text().startswith("bdqn train --env CartPole-v1 --steps 600 --out ")
     assert [int(row["step"]) for row in rows(folder / "timing.csv")] == [200, 400, 600]
     heading, columns, *monitor = (folder / "monitor.csv").read_text().splitlines()
@@ -134,14 +136,14 @@ def test_run_directories_never_collide(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_holds_a_run_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with locked(claim_directory(tmp_path), new=True):
-        (tmp_path / "config.toml").write_text("")
-    refused = pytest.raises(SettingError, match=r"already holds a run: go on with it \(bdqn resume .*choose another")
-    with refused, locked(claim_directory(tmp_path), new=True):
+    folder = tmp_path / "run"
+    with locked(claim_directory(folder), new=True):
+        (folder / "config.toml").write_text("")
+    refused = pytest.raises(SettingError, match=r"already holds a run: go on with it \(--continue\), or choose another")
+    with refused, locked(claim_directory(folder), new=True):
         pass
     with pytest.raises(SettingError, match="is a file"):
-        claim_directory(tmp_path / "notes.txt")
+        claim_directory(folder / "config.toml")
 
 
 def test_floats_are_written_exactly(tmp_path: Path) -> None:

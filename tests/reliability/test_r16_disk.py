@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bdqn.exit_codes import DISK_FULL
+
 from .cartpole import deterministic_files, go_on, saved, status, train
 from .forks import NOTHING, Accident, Process, Server, wait_until
 
@@ -44,9 +46,9 @@ def check(forks: Server, folder: Path, process: Process, expected: dict[str, byt
         # What is superfluous may stay where it cannot be removed, and nothing is said of that.
         assert complaints or deterministic_files(folder).keys() >= expected.keys()
     else:
-        outcome = {1: "could not be saved at its end", 2: "did not begin"}[process.code]
+        outcome = {DISK_FULL: "could not be saved at its end", 2: "did not begin"}[process.code]
         assert process.errors.startswith("bdqn: ")
-        if process.code == 1:
+        if process.code == DISK_FULL:
             assert "The last checkpoint could not be written." in process.errors
             assert forks.run("inspect", str(folder)).code == 0
             assert not list(folder.rglob(".tmp-*"))  # what could not be completed takes no room
@@ -62,7 +64,7 @@ def test_a_refusal_of_the_disk_at_any_moment_is_survived(
 ) -> None:
     expected, operations = unharmed
     outcomes = set()
-    for operation in (5, operations // 3, 2 * operations // 3, operations - 25):
+    for operation in (6, operations // 3, 2 * operations // 3, operations - 25):
         folder = tmp_path / str(operation)
         process = forks.run(*train(folder, STEPS), accident=Accident("ENOSPC", operation))
         outcomes.add(check(forks, folder, process, expected))
@@ -182,7 +184,7 @@ def test_a_full_disk_ends_tensorboards_events_and_not_the_run(forks: Server, tmp
 
         wait_until(told, process)
         process.send(signal.SIGTERM)
-        assert process.wait() == 1
+        assert process.wait() == DISK_FULL
         assert "The last checkpoint could not be written." in process.errors.splitlines()[-1]
         filler.unlink()
         assert forks.run("inspect", str(folder)).code == 0

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
+from bdqn import exit_codes
 from bdqn.cli.common import RunFailed, on_one_line, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
-from bdqn.progress import silence, unheard_is_fine
+from bdqn.progress import silence, tell
 from bdqn.settings import SettingError, nearest
 
 VERBS = {
@@ -32,16 +33,16 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code: 0, 1 for a run that failed, 2 for what to correct, 130 when interrupted."""
+    """Run one verb; returns the exit code: 0, or one of `bdqn.exit_codes`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)
     except SettingError as error:
-        return _say(error, 2)
+        return _say(error, exit_codes.TO_CORRECT)
     except RunFailed as error:
-        return _say(error, 1)
+        return _say(error, error.code)
     except KeyboardInterrupt:
-        return _say("interrupted.", 130)
+        return _say("interrupted.", exit_codes.INTERRUPTED)
     except BrokenPipeError:  # the reader of our output, say `head`, has had enough
         silence(sys.stdout)
         return 0
@@ -79,10 +80,7 @@ def _is_stuck(stream: TextIO) -> bool:
 
 def _say(message: object, code: int) -> int:
     """One line about what went wrong. Where it cannot be said, the exit code says it."""
-    stream = sys.stderr or sys.stdout
-    if stream is not None:
-        with unheard_is_fine(stream):
-            print(f"bdqn: {on_one_line(message)}", file=stream)
+    tell(on_one_line(message))
     return code
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
+import shlex
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bdqn import exit_codes
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
@@ -18,6 +23,20 @@ if TYPE_CHECKING:
 
 class RunFailed(RuntimeError):
     """A run that could not go on; the message says why, and what is left of it."""
+
+    code = exit_codes.FAILED
+
+
+class RunCrashed(RunFailed):
+    """An error that nobody foresaw, whose traceback has been shown."""
+
+    code = exit_codes.CRASHED
+
+
+class NotSaved(RunFailed):
+    """A run whose last checkpoint the disk refused."""
+
+    code = exit_codes.DISK_FULL
 
 
 @contextmanager
@@ -64,6 +83,29 @@ def short_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = usual
+
+
+@dataclass(frozen=True)
+class Start:
+    """How, where and when a command was given. Paths and time count from there, wherever an environment may go."""
+
+    command: str
+    here: Path
+    began: float  # of the monotonic clock
+
+    @classmethod
+    def of(cls, verb: str, argv: Sequence[str]) -> Start:
+        """Now; words that are no UTF-8 are refused, because a run's files could not say them."""
+        for word in argv:
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                raise SettingError(f"{word!r} is not valid UTF-8: choose another name.") from None
+        return cls(shlex.join(["bdqn", verb, *argv]), Path.cwd(), time.monotonic())
+
+    def deadline(self, minutes: float | None) -> float:
+        """When a process that may take so many minutes must end."""
+        return math.inf if minutes is None else self.began + 60 * minutes
 
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:

@@ -27,6 +27,11 @@ class Options:
     seed: int = setting(0, "seed of the evaluation, apart from the training's", minimum=0)
     device: str = setting("cpu", "where to compute: cpu, cuda, ...")
     env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    max_steps: int | None = setting(
+        None,
+        "decisions after which an episode is cut; unset: 27,000 where the environment has no time limit",
+        minimum=1,
+    )
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Played:
             "epistemic_std": result.spread,
             "returns": result.returns,
             "lengths": result.lengths,
+            "cut": result.cut,
         }
 
 
@@ -73,16 +79,17 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     if args.keep and args.best:
         raise SettingError("--keep is for the newest checkpoint, whose scores a report compares: leave out --best.")
-    runs = [run for path in runs_at(args.runs) for run in _runs_in(path)]
+    # As they are called, and where they are: an environment may change the directory it works in.
+    runs = {run: run.absolute() for path in runs_at(args.runs) for run in _runs_in(path)}
     failed = []
-    for path in runs:
+    for path, place in runs.items():
         try:
-            if args.keep and path.exists() and not (path / "config.toml").is_file():
+            if args.keep and place.exists() and not (place / "config.toml").is_file():
                 raise SettingError(f"{path} is no run's directory: there is nowhere to --keep its evaluation.")
-            played = _play(path, options, best=args.best)
+            played = _play(place, options, best=args.best)
             _print(played, path if len(runs) > 1 else None, as_json=args.json)
             if args.keep:
-                _keep(played, path)
+                _keep(played, place)
         except (SettingError, RunFailed) as error:
             if len(runs) == 1:
                 raise
@@ -110,7 +117,9 @@ def _play(path: Path, options: Options, *, best: bool) -> Played:
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
     epsilon = (usual or 0.0) if options.epsilon is None else options.epsilon
     try:
-        result = evaluate(learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True)
+        result = evaluate(
+            learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True, max_steps=options.max_steps
+        )
     except Exception as error:
         reason = foreseen(error)
         if reason is None:
@@ -147,4 +156,6 @@ def _print(played: Played, path: Path | None, *, as_json: bool) -> None:
     }
     if result.spread is not None:
         rows["mean epistemic std of Q"] = f"{result.spread:.4g}"
+    if result.cut:
+        rows["cut short"] = f"{result.remark} (--max-steps)"
     print_rows(rows)

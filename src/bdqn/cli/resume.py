@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 import tomllib
+from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import correctable, prepare_torch
+from bdqn.cli.common import Start, correctable, on_one_line, prepare_torch
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.schedule import Schedule
 from bdqn.settings import SettingError, Supervision, build, setting, settings_of
@@ -30,59 +30,70 @@ class Options:
     env: str | None = setting(None, "the run's environment again, where its name imports a module (module:Name-v0)")
     device: str | None = setting(None, "where the network computes; unset: as before (exact only then)")
     threads: int | None = setting(None, "torch's threads; unset: as before (exact only then)", minimum=1)
+    max_minutes: float | None = setting(
+        None, "stop after so long, with a checkpoint to go on from; unset: no limit", minimum=0
+    )
 
 
 def run(argv: list[str]) -> int:
     """Restore, train on, and say what came of it."""
+    start = Start.of("resume", argv)
     parser = Parser(
         prog="bdqn resume",
         description="Go on with a run: exactly as if it had not been interrupted, on the same machine and versions.",
     )
     parser.add_argument("run", metavar="RUN", help="the run's directory")
-    known = settings_of(Options)
-    add_settings(parser, known)
+    known, changeable = settings_of(Options), {"stop_at": settings_of(Schedule)["stop_at"]}
+    add_settings(parser, known | changeable)
     parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
     args = parser.parse(argv)
-    options = build(Options, given(args, known))
-    folder = Path(args.run)
+    return go_on(args.run, build(Options, given(args, known)), given(args, changeable), args, start)
+
+
+def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespace, start: Start) -> int:
+    """Go on with the run in a directory, with some ``changes`` to its schedule."""
+    folder = start.here / run
     config = read_config(folder)
-    schedule = build(Schedule, config["schedule"])
+    schedule = build(Schedule, config["schedule"] | changes)
+    _require_same_environment(run, options.env, config["env"])
     prepare_torch(options.device or config["device"], config["family"], options.threads or config["threads"])
 
     from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
     from bdqn.directory import locked
-    from bdqn.progress import unheard_is_fine
+    from bdqn.progress import tell
     from bdqn.record import RunRecord, read_meta
 
-    with locked(folder, new=False):
+    with locked(folder, new=False) as claim:
         checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
         restored = _restore(checkpoints, config, options)
         learner, steps = restored.learner, options.steps or config["steps"]
         with correctable():
-            ended = read_meta(folder).get("status") == "finished" or learner.num_timesteps < config["steps"]
-        if learner.num_timesteps >= steps and ended:  # otherwise an evaluation may be due, and the end is not noted
-            print(f"{folder} has taken all of its {steps:,} decisions; for more: --steps N.")
+            finished = read_meta(folder).get("status") == "finished"
+        taken = learner.num_timesteps
+        if taken >= steps and (finished or taken < config["steps"]):  # else an evaluation may be due, or its end noted
+            print(f"{run} has taken all of its {steps:,} decisions; for more: --steps N.")
             return 0
         if not args.quiet:
-            announce(learner, steps, schedule, folder)
+            announce(learner, steps, schedule, run, options.max_minutes)
         notes = _notes(restored)
-        with unheard_is_fine(sys.stderr):
-            for note in notes["lost"]:
-                print(f"bdqn: {note}", file=sys.stderr)
+        for note in notes["lost"]:
+            tell(on_one_line(note))
         with correctable():
             record = RunRecord(
                 folder,
                 learner,
                 steps,
                 schedule,
-                command=shlex.join(["bdqn", "resume", *argv]),
+                command=start.command,
                 tensorboard=args.tensorboard,
                 state=restored.run,
                 resumed=notes,
+                claim=claim,
             )
-        return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
+        until = start.deadline(options.max_minutes)
+        return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet, run=run, deadline=until)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -100,6 +111,14 @@ def read_config(folder: Path) -> dict[str, Any]:
             if type(config.get(name)) is not kind or (kind is int and config[name] < 0):
                 raise SettingError(f"{path} has no usable {name}: it was not written by this version of bdqn.")
     return config
+
+
+def _require_same_environment(run: str, given: str | None, known: str) -> None:
+    """An environment may be given again with the module that registers it, and under no other name."""
+    if given is not None and given.rpartition(":")[2] != known.rpartition(":")[2]:
+        raise SettingError(
+            f"{run} was trained on {known}, and {given} is another environment: leave out --env, or begin a new run."
+        )
 
 
 def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options) -> Restored:

@@ -2,51 +2,98 @@
 
 from __future__ import annotations
 
-import shlex
+import math
+import os
 import signal
 import sys
+import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from bdqn import exit_codes
 from bdqn.agents import AGENTS
-from bdqn.cli.common import RunFailed, foreseen, print_rows
-from bdqn.envs import describe
-from bdqn.progress import progress, unheard_is_fine
+from bdqn.checkpoint import Checkpoints
+from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows
+from bdqn.directory import DirectoryLost, DirectoryRemoved
+from bdqn.envs import BadAnswer, describe
+from bdqn.finite import NonFiniteError
+from bdqn.hints import Directions
+from bdqn.memory import ran_out
+from bdqn.posterior import PosteriorError
+from bdqn.progress import figure, progress, rate, unheard_is_fine
 from bdqn.run import train
+from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
-    from bdqn.checkpoint import Checkpoints
     from bdqn.learner import Learner
     from bdqn.record import RunRecord
     from bdqn.schedule import Schedule
 
 
 def train_recorded(
-    learner: Learner, steps: int, record: RunRecord, checkpoints: Checkpoints, schedule: Schedule, *, quiet: bool
+    learner: Learner,
+    steps: int,
+    record: RunRecord,
+    checkpoints: Checkpoints,
+    schedule: Schedule,
+    *,
+    quiet: bool,
+    run: str = "",
+    deadline: float = math.inf,
 ) -> int:
-    """Train until ``steps`` decisions are taken, or a signal; returns the exit code."""
-    began_at, began = learner.num_timesteps, record.seconds
+    """Train until ``steps`` decisions are taken, a signal, or a time of the monotonic clock; returns the exit code.
+
+    ``run`` is what the user calls the run's directory.
+    """
+    began_at, began, promised = learner.num_timesteps, record.seconds, record.folder
+    go_on = Directions(run or str(promised), learner.env_name)
     with record:
-        try:
-            with progress(steps, quiet=quiet) as display, interruptible() as stop:
-                complete = train(learner, steps, record, checkpoints, schedule, display, stop)
-        except Exception as error:
-            reason = foreseen(error)
-            if reason is None:
-                raise
-            raise RunFailed(
-                f"Stopped after {learner.num_timesteps:,} decisions: {reason} {_left(checkpoints)}"
-            ) from error
+        with (
+            _explained(learner, record, checkpoints, schedule, go_on),
+            progress(steps, quiet=quiet) as display,
+            interruptible() as asked,
+        ):
+            stop = asked if math.isinf(deadline) else lambda: asked() or time.monotonic() >= deadline
+            complete = train(learner, steps, record, checkpoints, schedule, display, stop)
         record.status = "finished" if complete else "interrupted"
-    rate = (learner.num_timesteps - began_at) / max(record.seconds - began, 1e-9)
+    if record.folder != promised:
+        go_on = Directions(str(record.folder), learner.env_name)
     with unheard_is_fine(sys.stdout):
-        _conclude(learner, record, complete, rate)
+        if not complete:
+            reason = "Interrupted" if asked() else "Stopped by --max-minutes"
+            print(f"{reason} after {learner.num_timesteps:,} decisions.")
+            print(f"Go on with it: {go_on.resume}")
+        elif learner.num_timesteps < steps:
+            print(f"Reached the score of {schedule.stop_at:g} after {learner.num_timesteps:,} decisions.")
+        _conclude(record, rate(learner.num_timesteps - began_at, record.seconds - began), go_on)
     if record.saved != learner.num_timesteps:
-        raise RunFailed(f"The last checkpoint could not be written. {_left(checkpoints)}")
-    return 0 if complete else 130
+        raise NotSaved(f"The last checkpoint could not be written. {_left(checkpoints, go_on)}")
+    if record.folder != promised:
+        raise RunFailed(f"{promised} was moved while the run went on: its files are in {record.folder}.")
+    return 0 if complete else exit_codes.INTERRUPTED if asked() else exit_codes.TIME_IS_UP
+
+
+@contextmanager
+def _explained(
+    learner: Learner, record: RunRecord, checkpoints: Checkpoints, schedule: Schedule, go_on: Directions
+) -> Iterator[None]:
+    """Errors in here end a run: each as a sentence that says why, and what is left of it."""
+    try:
+        yield
+    except SettingError:
+        raise
+    except DirectoryRemoved as error:
+        raise _rescue(error, learner, record, schedule) from error
+    except DirectoryLost as error:
+        raise RunFailed(f"{_stopped(learner)}: {error}") from error
+    except (NonFiniteError, PosteriorError, BadAnswer) as error:
+        raise RunFailed(f"{_stopped(learner)}: {error} {_left(checkpoints, go_on)}") from error
+    except Exception as error:
+        raise _unforeseen(error, learner, _left(checkpoints, go_on)) from error
 
 
 @contextmanager
@@ -73,24 +120,28 @@ def interruptible() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def announce(learner: Learner, steps: int, schedule: Schedule, folder: Path) -> None:
+def announce(learner: Learner, steps: int, schedule: Schedule, run: str, max_minutes: float | None = None) -> None:
     """Say what begins."""
     configuration = learner.configuration
     agent = configuration.agent
+    limits = [
+        *([] if schedule.stop_at is None else [f"or until the score is {schedule.stop_at:g}"]),
+        *([] if max_minutes is None else [f"for {max_minutes:g} minutes at most"]),
+    ]
     rows = {
         "family": configuration.family,
         "preset": f"{configuration.preset} (presets/{configuration.preset}.toml)",
         "protocol": describe(learner.envs.envs[0]),
-        "decisions": f"{steps:,} in {learner.envs.num_envs} environment(s)",
-        "run": str(folder),
-        "if interrupted": _prospect(learner, schedule, folder),
+        "decisions": ", ".join([f"{steps:,} in {learner.envs.num_envs} environment(s)", *limits]),
+        "run": run,
+        "if interrupted": _prospect(learner, schedule, run),
     }
     with unheard_is_fine(sys.stdout):
         print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
         print_rows(rows)
 
 
-def _prospect(learner: Learner, schedule: Schedule, folder: Path) -> str:
+def _prospect(learner: Learner, schedule: Schedule, run: str) -> str:
     """What a resumed run would be like."""
     losses = []
     if not schedule.save_replay:
@@ -99,25 +150,59 @@ def _prospect(learner: Learner, schedule: Schedule, folder: Path) -> str:
     if reason:
         losses.append(f"it will begin a new episode ({reason})")
     how = "but " + " and ".join(losses) if losses else "exactly where it was"
-    return f"bdqn resume {shlex.quote(str(folder))} goes on, {how}"
+    return f"{Directions(run, learner.env_name).resume} goes on, {how}"
 
 
-def _conclude(learner: Learner, record: RunRecord, complete: bool, rate: float) -> None:
-    folder = str(record.folder)
-    if not complete:
-        print(f"Interrupted after {learner.num_timesteps:,} decisions.")
-        print(f"Go on with it: {shlex.join(['bdqn', 'resume', folder])}")
-    mean = "no episode ended" if record.mean_return is None else f"{record.mean_return:.2f}"
+def _conclude(record: RunRecord, pace: float, go_on: Directions) -> None:
+    mean = "no episode ended" if record.mean_return is None else figure(record.mean_return)
     print(f"Mean return of the last 100 episodes: {mean}")
-    print(f"Speed: {rate:,.0f} steps/s")
-    print(f"Files: {folder}")
-    print(f"Evaluate it: {shlex.join(['bdqn', 'evaluate', folder])}")
+    print(f"Speed: {pace:,.0f} steps/s")
+    print(f"Files: {go_on.run}")
+    print(f"Evaluate it: {go_on.evaluate}")
 
 
-def _left(checkpoints: Checkpoints) -> str:
+def _stopped(learner: Learner) -> str:
+    return f"Stopped after {learner.num_timesteps:,} decisions"
+
+
+def _left(checkpoints: Checkpoints, go_on: Directions) -> str:
     """What there is to go back to."""
     generations = checkpoints.generations()
     if not generations:
         return "No checkpoint had been written yet."
-    run = checkpoints.folder.parent
-    return f"The latest checkpoint is {generations[-1]}; bdqn resume {shlex.quote(str(run))} goes on from there."
+    latest = Path(go_on.run, *generations[-1].parts[-2:])
+    return f"The latest checkpoint is {latest}; {go_on.resume} goes on from there."
+
+
+def _unforeseen(error: Exception, learner: Learner, left: str) -> RunFailed:
+    """What an error means for the run; that of an environment is shown as its author needs it."""
+    if ran_out(error):
+        place, lower = " in a refit", "posterior_batch_size or features"
+        if not learner.agent.refit_due:
+            place, lower = "", "buffer_size, batch_size or features"
+        return RunFailed(
+            f"{_stopped(learner)}: there was not enough memory{place} ({error}). Free some, or begin a new run with a "
+            f"lower {lower}. {left}"
+        )
+    with unheard_is_fine(sys.stderr):
+        traceback.print_exception(error)
+    return RunCrashed(f"{_stopped(learner)} by {type(error).__name__}: {error} (traceback above). {left}")
+
+
+def _rescue(error: DirectoryRemoved, learner: Learner, record: RunRecord, schedule: Schedule) -> RunFailed:
+    """Write what is in memory into a new directory: the tables, and a checkpoint from which the run goes on."""
+    place = record.folder
+    if place.exists():  # somebody else's, then
+        place = place.with_name(f"{place.name}_rescued_{os.getpid()}")
+    try:
+        record.put_back(place)
+        record.sync()
+        again = Checkpoints(place / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
+        again.save(learner, record.state())
+    except OSError as trouble:
+        return NotSaved(f"{_stopped(learner)}: {error} It could not be written again: {trouble}.")
+    go_on = Directions(str(place), learner.env_name)
+    return RunFailed(
+        f"{_stopped(learner)}: {error} Its tables and a checkpoint were written again, to {place}; earlier checkpoints "
+        f"are gone. {go_on.resume} goes on from there."
+    )

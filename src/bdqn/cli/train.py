@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
+import tomllib
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
-from bdqn.cli.common import correctable, prepare_torch
+from bdqn.cli import resume
+from bdqn.cli.common import Start, correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.schedule import Schedule
 from bdqn.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
+from bdqn.toml import toml_text
 
 if TYPE_CHECKING:
     from bdqn.configure import Configuration
@@ -29,6 +31,9 @@ class Options:
     steps: int | None = setting(None, "decisions to train for; unset: as many as the preset says", minimum=1)
     seed: int = setting(0, "the one seed that everything random derives from", minimum=0)
     num_envs: int = setting(1, "environments stepped together", minimum=1)
+    max_minutes: float | None = setting(
+        None, "stop after so long, with a checkpoint to go on from; unset: no limit", minimum=0
+    )
     out: str | None = setting(None, "the run's directory; unset: runs/ENV/AGENT/TIME_sSEED")
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     threads: int | None = setting(
@@ -40,10 +45,14 @@ class Options:
 
 def run(argv: list[str]) -> int:
     """Train, record, save, and say what came of it."""
+    start = Start.of("train", argv)
     options, schedule, supervision, overrides, args = _parse(argv)
     env_kwargs = environment_kwargs(args.env_kwargs)
     with correctable():
         configuration = _configure(options, overrides)
+    if args.go_on and _is_there_to_continue(start.here, options, schedule, configuration, env_kwargs):
+        same = resume.Options(options.steps, options.env, options.device, options.threads, options.max_minutes)
+        return resume.go_on(str(options.out), same, {}, args, start)
     learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
@@ -54,18 +63,23 @@ def run(argv: list[str]) -> int:
 
     with correctable():
         folder = (
-            claim_directory(Path(options.out))
+            claim_directory(start.here / options.out)
             if options.out is not None
-            else new_directory(Path("runs"), options.env, options.agent, options.seed)
+            else new_directory(start.here / "runs", options.env, options.agent, options.seed)
         )
-    command = shlex.join(["bdqn", "train", *argv])
-    with locked(folder, new=True):
+    called = options.out if options.out is not None else str(folder.relative_to(start.here))
+    with locked(folder, new=True) as claim:
         if not args.quiet:
-            announce(learner, steps, schedule, folder)
+            announce(learner, steps, schedule, called, options.max_minutes)
         checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
         with correctable():
-            record = RunRecord(folder, learner, steps, schedule, command=command, tensorboard=args.tensorboard)
-        return train_recorded(learner, steps, record, checkpoints, schedule, quiet=args.quiet)
+            record = RunRecord(
+                folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim
+            )
+        until = start.deadline(options.max_minutes)
+        return train_recorded(
+            learner, steps, record, checkpoints, schedule, quiet=args.quiet, run=called, deadline=until
+        )
 
 
 # --- what was asked for ---------------------------------------------------------------------------------
@@ -99,6 +113,9 @@ def _parser() -> Parser:
         add_help=False,  # the settings are not known yet
     )
     parser.add_argument("-h", "--help", action="store_true", help="with --env: every setting and its value")
+    parser.add_argument(
+        "--continue", dest="go_on", action="store_true", help="go on with the run in --out, if there is one already"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
     parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
     parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="K=V", help="given to the environment")
@@ -130,6 +147,40 @@ def _configure(options: Options, overrides: dict[str, Any]) -> Configuration:
     from bdqn.envs import family
 
     return configure(options.agent, family(options.env), options.preset, overrides)
+
+
+def _is_there_to_continue(
+    here: Path, options: Options, schedule: Schedule, configuration: Configuration, env_kwargs: dict[str, Any]
+) -> bool:
+    """Whether --out holds a run already; it must be the one that is asked for."""
+    if options.out is None:
+        raise SettingError("--continue goes on with the run in a directory: say which, with --out.")
+    if not (here / options.out / "config.toml").exists():
+        return False
+    config = resume.read_config(here / options.out)
+    asked = {
+        **{name: getattr(options, name) for name in ("agent", "env", "seed", "num_envs", "device")},
+        "preset": configuration.preset,
+        "schedule": asdict(schedule),
+        "env_kwargs": env_kwargs,
+        "settings": configuration.values,
+    }
+    wanted, there = (_flat(content) for content in (tomllib.loads(toml_text(asked)), {n: config.get(n) for n in asked}))
+    differing = [name for name in (wanted | there) if wanted.get(name) != there.get(name)]
+    if differing:
+        name = differing[0]
+        raise SettingError(
+            f"{options.out} holds another run: its {name} is {there.get(name)}, not {wanted.get(name)}. "
+            "Go on with it as it is (bdqn resume), or choose another directory."
+        )
+    return True
+
+
+def _flat(content: dict[str, Any]) -> dict[str, Any]:
+    """Values and those of tables, by name."""
+    tables = [value for value in content.values() if isinstance(value, dict)]
+    values = {name: value for name, value in content.items() if not isinstance(value, dict) and value is not None}
+    return {name: value for part in (values, *tables) for name, value in part.items()}
 
 
 def _learner(

@@ -33,6 +33,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--greedy", action="store_true", help="follow the mean instead of acting as in training")
     parser.add_argument("--best", action="store_true", help="the run's best checkpoint instead of the newest")
     args = parser.parse(argv)
+    out = Path(args.out).absolute()  # an environment may change the directory it works in
     options = build(Options, given(args, known))
 
     from bdqn.playback import record
@@ -48,8 +49,7 @@ def run(argv: list[str]) -> int:
             seed=options.seed,
         )
         html = watch_page(recording)
-        out = Path(args.out)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(html, encoding="utf-8")
-    print(f"{out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
+    print(f"{args.out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
     return 0

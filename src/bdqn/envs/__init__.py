@@ -5,7 +5,7 @@ from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import UnknownEnvironment, find_spec, register_environments
 from bdqn.envs.deep_sea import DeepSea
 from bdqn.envs.extras import MissingExtra
-from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, make_env
+from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, has_time_limit, make_env
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.settings import PROTOCOLS, AtariProtocol, AtariSettings
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
@@ -39,6 +39,7 @@ __all__ = [
     "describe",
     "family",
     "find_spec",
+    "has_time_limit",
     "make_atari",
     "make_env",
     "name_of",

@@ -42,7 +42,14 @@ def find_spec(env_id: str) -> EnvSpec:
     """Look an id up, or name the nearest ones; "module:id" imports the module first, as Gymnasium does."""
     module, _, name = env_id.rpartition(":")
     if module:
-        import_module(module)
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module.partition(".")[0]:  # it is there, and misses another
+                raise
+            raise UnknownEnvironment(
+                f"There is no module {error.name!r} for {env_id!r}: install it, or run python -m bdqn where it is."
+            ) from error
     if name not in gym.registry:
         try:
             import_extra("ale_py", "atari")  # registers its ids when imported

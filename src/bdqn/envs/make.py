@@ -115,3 +115,10 @@ def describe(env: AnyEnv) -> str:
         return env.unwrapped.description
     limit = env.spec.max_episode_steps if env.spec else None
     return f"truncated after {limit} decisions" if limit else "no time limit"
+
+
+def has_time_limit(env: AnyEnv) -> bool:
+    """Whether an environment is known to end every episode, however it is played."""
+    if isinstance(env.unwrapped, AtariEnv):
+        return bool(env.unwrapped.protocol.max_episode_frames)
+    return bool(env.spec and env.spec.max_episode_steps)

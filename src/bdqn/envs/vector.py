@@ -55,6 +55,7 @@ class Environments:
             self._obs[i] = self._first_observation(i, int(seed))
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
+        self.lost: str | None = None  # why nobody knows where they stand, after a step that failed halfway
 
     @property
     def num_envs(self) -> int:
@@ -200,7 +201,7 @@ class Environments:
             "obs": self._obs,
             "returns": list(self._returns),
             "lengths": list(self._lengths),
-            "own": [_own_state(env) for env in self.envs],
+            "own": [{"cannot": self.lost} if self.lost else _own_state(env) for env in self.envs],
         }
 
     def load_state(self, state: Mapping[str, Any], seeds: Sequence[int]) -> dict[int, str]:
@@ -222,6 +223,7 @@ class Environments:
                 restarted[i] = reason
                 self._obs[i] = self._first_observation(i, int(seed))
                 self._returns[i], self._lengths[i] = 0.0, 0
+        self.lost = None
         return restarted
 
     def unrestorable(self) -> str | None:
