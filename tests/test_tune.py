@@ -268,7 +268,10 @@ class Finished:
 
     def stop(self) -> None: ...
 
-    def wait(self) -> None: ...
+    def wait(self, seconds: float) -> bool:
+        return True
+
+    def kill(self) -> None: ...
 
 
 class Here:
@@ -342,6 +345,30 @@ def test_a_killed_search_goes_on_with_what_was_begun(tmp_path: Path, undisturbed
     found = outcomes(open_study(search, out))
     assert sorted(found, key=lambda outcome: outcome.number) == undisturbed
     assert found[0].score == max(outcome.score or 0.0 for outcome in undisturbed)
+
+
+def test_a_search_that_is_killed_between_any_two_lines_of_its_study_proposes_the_same(
+    tmp_path: Path, undisturbed: list[Outcome]
+) -> None:
+    """Also while it proposes: what has been written of a proposal is all of it."""
+    search, out = search_of(tmp_path), tmp_path / "out"
+    carry_out(search, out, Here())
+    study = out / "study.jsonl"
+    lines = study.read_bytes().splitlines(keepends=True)
+    for count in range(len(lines)):
+        study.write_bytes(b"".join(lines[:count]))
+        carry_out(search, out, Here())  # its runs are all there
+        found = sorted(outcomes(open_study(search, out)), key=lambda outcome: outcome.number)
+        assert found == undisturbed, f"killed after line {count}"
+
+
+def test_a_lock_that_a_killed_search_left_does_not_stop_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "study.jsonl.lock").symlink_to("out/study.jsonl")
+    open_study(search_of(tmp_path), Path("out"))
 
 
 def test_a_trial_that_fails_counts_and_is_not_the_best(tmp_path: Path) -> None:

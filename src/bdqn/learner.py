@@ -26,11 +26,10 @@ from bdqn.networks import ObservationSpec
 from bdqn.posterior import Array, Posterior
 from bdqn.replay import bytes_per_frame
 from bdqn.seeding import generator, integer_seed
-from bdqn.settings import SettingError, Supervision, Training, build, nearest, settings_of
+from bdqn.settings import MOST_ENVIRONMENTS, SettingError, Supervision, Training, build, nearest, settings_of
 from bdqn.step import Step
 from bdqn.threads import best_threads, torch_threads
 
-MOST_ENVIRONMENTS = 4096
 Callback = Callable[["Learner", Step], bool | None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -40,6 +41,16 @@ def _discard_what_waits(stream: TextIO, *, for_good: bool) -> None:
                 os.dup2(kept, stream.fileno())
         finally:
             os.close(kept)
+
+
+def is_unheard(stream: TextIO) -> bool:
+    """Whether a stream is a pipe whose reader has left."""
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), 0)
+    except (OSError, ValueError):  # no file, or a closed one
+        return False
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def tell(message: str) -> None:

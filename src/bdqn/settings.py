@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar
 
+MOST_ENVIRONMENTS = 4096  # stepped together
+
 T = TypeVar("T")
 
 

@@ -13,9 +13,9 @@ import gymnasium as gym
 import pytest
 
 from bdqn.cli import main
-from bdqn.exit_codes import CRASHED
 from bdqn.cli.common import short_warnings
 from bdqn.envs import EnvironmentWarning
+from bdqn.exit_codes import CRASHED
 from envs.worlds import World
 
 

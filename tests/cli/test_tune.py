@@ -108,6 +108,23 @@ def test_the_same_seed_prints_the_same(ddqn: Path, capsys: pytest.CaptureFixture
     assert tables(first) != tables(other)
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_it_says_how_long_the_rest_takes_apart_from_the_tables(
+    ddqn: Path, terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bdqn.cli.tune.INTERVAL", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    words = "--prior-var 1 --noise-var 1 --posterior-batch-size 300 --posterior-update-interval 100 50"
+    assert main(["tune", str(ddqn), *words.split(), "--sample-interval", "9", "--episodes", "4"]) == 0
+    output, errors = capsys.readouterr()
+    assert " left" not in output
+    # Three candidates with four episodes each: the first is one of twelve.
+    assert ("about 0 s left" if terminal else "bdqn: 8% of the episodes are played, about ") in errors
+    assert "100%" in errors
+
+
 def test_one_episode_has_no_standard_error_and_too_few_decisions_are_said(
     ddqn: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

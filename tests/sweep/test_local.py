@@ -227,6 +227,26 @@ def test_the_table_of_a_sweep_shows_names_as_they_are(tmp_path: Path) -> None:
     assert "25.0 % of 40 decisions" in output.getvalue()
 
 
+def test_a_dry_run_imports_no_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "games.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\nraise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    file = sweep_file(tmp_path, steps=1_000, seeds=1, agents="ddqn")
+    file.write_text(file.read_text().replace('"CartPole-v1"', '"games:Grid-v0", "CartPole-v1"'))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out"), "--dry-run", "--workers", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "ddqn on games:Grid-v0: not looked at: a dry run does not import games" in output
+    assert "ddqn on CartPole-v1: " in output
+    assert "2 trials, 1 at a time: about " in output
+    assert " for those that were looked at" in output
+    assert not (tmp_path / "imported").exists()
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2  # it does import, before anything starts
+    assert "Code of the environment ended the program: sys.exit(0)." in capsys.readouterr().err
+    assert (tmp_path / "imported").exists()
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_dry_run_lists_the_trials_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = sweep_file(tmp_path, steps=100_000, seeds=2, agents="ddqn")
     assert main(["sweep", str(file), "--out", str(tmp_path / "out"), "--dry-run", "--workers", "1"]) == 0

@@ -217,6 +217,8 @@ WRONG = {
     "no steps": (GOOD.replace("1_000", "0"), "steps must be given, and not be empty"),
     "too many threads": ("threads = 100_000\n" + GOOD, "threads must be between 1 and"),
     "negative steps": (GOOD.replace("1_000", "-5"), "steps must be at least 1, not -5"),
+    "too many environments": ("num_envs = 100_000_000\n" + GOOD, "num_envs must be at most 4096, not 100000000"),
+    "no module": (GOOD.replace("CartPole-v1", "my games:Grid-v0"), "'my games:Grid-v0' is no Gymnasium id"),
     "steps in words": (GOOD.replace("1_000", '"many"'), "steps cannot be 'many'"),
     "no table": (GOOD.replace("[agents.bdqn]", "[agents]\nbdqn = 3"), "agents.bdqn must be a table, not 3"),
     "unknown preset": ('preset = "papre"\n' + GOOD, "There is no preset 'papre'; did you mean paper"),

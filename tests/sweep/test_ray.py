@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bdqn.cli import main
+from bdqn.directory import is_locked
 from bdqn.sweep.cluster import NOT_SHARED, run_trial
 
-from .common import STEPS, complete, driver, files, sweep_file, undisturbed_sweep
+from .common import STEPS, complete, driver, files, sweep_file, undisturbed_sweep, until
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -c constraints.txt -e '.[ray]'")
 
@@ -33,6 +39,74 @@ def test_its_trials_are_those_of_a_local_sweep(tmp_path: Path, undisturbed: dict
     assert code == 0, errors
     assert "4 of 4 trials are finished." in output
     assert files(tmp_path / "out", STEPS) == undisturbed
+
+
+def both_under_way(out: Path) -> bool:
+    return len({path.parent for path in out.glob("trials/*/checkpoints/gen-*")}) >= 2
+
+
+@contextmanager
+def finishing(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """A sweep of four trials that finishes them, whatever is done to it in here."""
+    try:
+        yield process
+        output, errors = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert "4 of 4 trials are finished." in output
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A sweep by Ray of two trials that would take long, both under way, and its directory."""
+    out = tmp_path / "out"
+    with driver(sweep_file(tmp_path, steps=1_000_000, seeds=2, agents="ddqn"), out, "--ray", "local") as process:
+        try:
+            until(lambda: both_under_way(out), process)
+            yield process, out
+        finally:
+            process.kill()
+
+
+def ended(out: Path) -> bool:
+    return not any(is_locked(run) for run in (out / "trials").iterdir())
+
+
+def statuses(out: Path) -> list[str]:
+    return [json.loads(path.read_text())["status"] for path in out.glob("trials/*/meta.json")]
+
+
+@pytest.mark.long
+def test_an_interrupt_saves_and_ends_every_trial(going: tuple[subprocess.Popen[str], Path]) -> None:
+    process, out = going
+    process.send_signal(signal.SIGINT)
+    _output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+    assert ended(out)
+    assert statuses(out) == ["interrupted"] * 2
+
+
+@pytest.mark.long
+def test_trials_whose_driver_is_killed_save_and_end(going: tuple[subprocess.Popen[str], Path]) -> None:
+    process, out = going
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 60
+    while not ended(out):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert statuses(out) == ["interrupted"] * 2
+
+
+@pytest.mark.long
+def test_a_sweep_survives_the_death_of_its_raylet(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    file, out = sweep_file(tmp_path, steps=STEPS, seeds=2), tmp_path / "out"
+    with finishing(driver(file, out, "--ray", "local")) as process:
+        until(lambda: list(out.glob("trials/*/checkpoints/gen-*")), process)
+        (raylet,) = [child for child in psutil.Process(process.pid).children() if child.name() == "raylet"]
+        raylet.kill()
+    assert files(out, STEPS) == undisturbed
 
 
 @pytest.mark.parametrize(
@@ -70,19 +144,9 @@ def test_a_node_that_is_lost_in_the_middle_changes_nothing(
 ) -> None:
     node = cluster.add_node(num_cpus=1)  # type: ignore[attr-defined]
     file, out = sweep_file(tmp_path, steps=STEPS, seeds=2), tmp_path / "out"
-    process = driver(file, out, "--ray", cluster.address)  # type: ignore[attr-defined]
-    try:
-        end = time.monotonic() + 120
-        while len({path.parent for path in out.glob("trials/*/checkpoints/gen-*")}) < 2:  # both nodes are at work
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < end
-            time.sleep(0.05)
+    with finishing(driver(file, out, "--ray", cluster.address)) as process:  # type: ignore[attr-defined]
+        until(lambda: both_under_way(out), process, seconds=120)  # on both nodes
         cluster.remove_node(node, allow_graceful=False)  # type: ignore[attr-defined]
-        output, errors = process.communicate(timeout=300)
-    finally:
-        process.kill()
-    assert process.returncode == 0, errors
-    assert "4 of 4 trials are finished." in output
     assert files(out, STEPS) == undisturbed
     lives = [len((path.parent / "command.txt").read_text().splitlines()) for path in out.glob("trials/*/meta.json")]
     assert sorted(lives)[-1] == 2  # one trial was begun on the lost node, and went on elsewhere

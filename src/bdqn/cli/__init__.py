@@ -11,7 +11,7 @@ from bdqn import exit_codes
 from bdqn.cli.common import RunFailed, on_one_line, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
-from bdqn.progress import silence, tell
+from bdqn.progress import is_unheard, silence, tell
 from bdqn.settings import SettingError, nearest
 
 VERBS = {
@@ -43,8 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(error, error.code)
     except KeyboardInterrupt:
         return _say("interrupted.", exit_codes.INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output, say `head`, has had enough
-        silence(sys.stdout)
+    except BrokenPipeError:
+        unheard = [stream for stream in (sys.stdout, sys.stderr) if is_unheard(stream)]
+        if not unheard:
+            raise  # an environment's own pipe
+        for stream in unheard:  # whose reader, say `head`, has had enough
+            silence(stream)
         return 0
 
 

@@ -34,7 +34,7 @@ class RunCrashed(RunFailed):
 
 
 class NotSaved(RunFailed):
-    """A run whose last checkpoint the disk refused."""
+    """A run whose files the disk refused."""
 
     code = exit_codes.DISK_FULL
 
@@ -46,6 +46,8 @@ def correctable() -> Iterator[None]:
         yield
     except SettingError:
         raise
+    except SystemExit as end:  # no code of ours: that of a module or an environment which was asked for
+        raise SettingError(f"Code of the environment ended the program: sys.exit({end.code!r}).") from end
     except Exception as error:
         import gymnasium.error  # here, because help needs no Gymnasium, nor torch
 
@@ -54,6 +56,8 @@ def correctable() -> Iterator[None]:
 
         if reason := blamed(error):
             raise SettingError(reason) from error
+        if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # which a sweep may try again
+            raise NotSaved(str(error)) from error
         if isinstance(error, (ValueError, TypeError, ImportError, OSError, NonFiniteError, gymnasium.error.Error)):
             raise SettingError(str(error)) from error
         raise

@@ -92,6 +92,9 @@ def _explained(
         raise RunFailed(f"{_stopped(learner)}: {error}") from error
     except (NonFiniteError, PosteriorError, BadAnswer) as error:
         raise RunFailed(f"{_stopped(learner)}: {error} {_left(checkpoints, go_on)}") from error
+    except SystemExit as end:
+        what = f"the environment called sys.exit({end.code!r})."
+        raise RunFailed(f"{_stopped(learner)}: {what} {_left(checkpoints, go_on)}") from end
     except Exception as error:
         raise _unforeseen(error, learner, _left(checkpoints, go_on)) from error
 

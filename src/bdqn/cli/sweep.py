@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from bdqn.cli.common import RunFailed, correctable, on_one_line
 from bdqn.cli.options import Parser
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import SettingError
-from bdqn.sweep.plan import FULL, Sweep, Trial, read_sweep
+from bdqn.sweep.plan import FULL, Sweep, Trial, module_of, read_sweep
 
 if TYPE_CHECKING:
     from bdqn.sweep.engine import Engine
@@ -41,12 +40,13 @@ def run(argv: list[str]) -> int:
         if getattr(args, name) < least:
             raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
     path = Path(args.file)
-    sweep = read_sweep(path, args.scale)
-    check_environments(sweep)
+    with correctable():
+        sweep = read_sweep(path, args.scale, imports=not args.dry_run)
     out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:
         _describe(sweep, out, args.workers)
         return 0
+    check_environments(sweep)
     return _carry_out(sweep, out, args)
 
 
@@ -56,11 +56,14 @@ def default_out(file: Path) -> Path:
     return Path("out") / (name if file.stem == "sweep" else f"{name}-{file.stem}")
 
 
-def check_environments(sweep: Sweep) -> None:
-    """Make each environment once: what is missing or unsuitable shows now, and not in the middle of the night."""
+def check_environments(sweep: Sweep, *, imports: bool = True) -> None:
+    """Make each environment once: what is missing or unsuitable shows now, and not in the middle of the night.
+
+    Without ``imports``, those are left out whose name imports a module.
+    """
     from bdqn.envs import check_spaces, make_env
 
-    for name in dict.fromkeys(trial.env for trial in sweep.trials):
+    for name in dict.fromkeys(trial.env for trial in sweep.trials if imports or not module_of(trial.env)):
         with correctable(), closing(make_env(name)) as env:
             check_spaces(env)
 
@@ -86,7 +89,9 @@ def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
     with unheard_is_fine(sys.stdout):
         print(f"{len(work.done)} of {len(sweep.trials)} trials are finished. Compare them: bdqn compare {out}")
         for trial, message in work.failed.items():
-            print(f"  failed: {_label(trial)}: {on_one_line(message)} ({folder.log(trial)})")
+            print(f"  failed: {trial.label}: {on_one_line(message)} ({folder.log(trial)})")
+        for trial, note in work.notes.items():
+            print(f"  {trial.label} {note}")
     if work.failed:
         raise RunFailed(f"{len(work.failed)} trials failed. The same command tries them again.")
     return 0 if len(work.done) == len(sweep.trials) else 130
@@ -103,47 +108,48 @@ def _engine(ray: str | None, workers: int, out: Path) -> AbstractContextManager[
 
 
 def _describe(sweep: Sweep, out: Path, workers: int) -> None:
-    """List the trials, with what each kind would take on this machine as it is now."""
+    """List the trials, with what each kind would take on this machine as it is now.
+
+    What an environment's name imports is left alone: a module's code may do anything.
+    """
     from bdqn.sweep.folder import SweepFolder
 
     folder = SweepFolder(out)
     left = 0.0
-    for trials, seconds, size in _estimates(sweep):
-        print(f"{trials[0].group} on {trials[0].env}: {duration(seconds)} and {size / 1e9:.2f} GB each")
+    check_environments(sweep, imports=False)
+    for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
+        trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
+        seconds, size = (0.0, 0.0) if module_of(env) else _estimate(trials[0], sweep.steps)
+        unknown = f"not looked at: a dry run does not import {module_of(env)}"
+        print(f"{group} on {env}: " + (f"{duration(seconds)} and {size / 1e9:.2f} GB each" if size else unknown))
         for trial in trials:
             progress = folder.progress(trial, sweep.steps)
             left += 0.0 if progress.finished else seconds * (1 - min(progress.decisions, sweep.steps) / sweep.steps)
             state = "finished" if progress.finished else f"{progress.decisions:,} of {sweep.steps:,} decisions"
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
-    print(f"{len(sweep.trials)} trials, {workers} at a time: about {duration(left / workers)}")
+    others = " for those that were looked at" if any(module_of(trial.env) for trial in sweep.trials) else ""
+    print(f"{len(sweep.trials)} trials, {workers} at a time: about {duration(left / workers)}{others}")
 
 
-def _estimates(sweep: Sweep) -> Iterator[tuple[list[Trial], float, float]]:
-    """Trials of each group on each environment, the seconds and the bytes that one of them takes."""
+def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
+    """Seconds and bytes that a trial takes."""
     from bdqn.cli.doctor import measure, small_learner
     from bdqn.configure import configure
     from bdqn.device import use_threads
     from bdqn.envs import family
     from bdqn.replay import bytes_per_frame
 
-    for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
-        trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
-        first = trials[0]
-        configuration = configure(first.agent, family(env), first.preset, first.settings)
-        with correctable():
-            learner = small_learner(configuration, env)
-        use_threads(first.threads)
-        seconds = measure(learner, seconds=0.5).total(learner, sweep.steps)
-        spec, size = learner.agent.spec, configuration.training.buffer_size
-        frames = min(size, int(1.1 * sweep.steps))
-        per_frame = bytes_per_frame(
-            spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
-        )
-        yield trials, seconds, frames * per_frame + PROCESS
+    configuration = configure(trial.agent, family(trial.env), trial.preset, trial.settings)
+    with correctable():
+        learner = small_learner(configuration, trial.env)
+    use_threads(trial.threads)
+    seconds = measure(learner, seconds=0.5).total(learner, steps)
+    spec, size = learner.agent.spec, configuration.training.buffer_size
+    frames = min(size, int(1.1 * steps))
+    per_frame = bytes_per_frame(
+        spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
+    )
+    return seconds, frames * per_frame + PROCESS
 
 
 PROCESS = 400e6  # bytes of a training with an empty replay memory
-
-
-def _label(trial: Trial) -> str:
-    return f"{trial.group} on {trial.env}, seed {trial.seed}"

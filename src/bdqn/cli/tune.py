@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 from bdqn.agents.bdqn import Settings
 from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch
 from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
+from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import Setting, SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.tune.frozen import Donor, Stage, Tried
+
+INTERVAL = 5.0  # seconds between lines about the time left, where there is no terminal
 
 # What can be tried; a word in a number's place is another way.
 TRIED = {
@@ -95,7 +101,11 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         donor = load_donor(path, options.env, device=options.device, collect=options.collect)
     _announce(donor, options)
     try:
-        stages = list(search(donor, values, options.episodes, options.seed, begin=_heading, report=_row))
+        with _outlook() as progress:
+            found = search(
+                donor, values, options.episodes, options.seed, begin=_heading, report=_row, progress=progress
+            )
+            stages = list(found)
     except (NonFiniteError, PosteriorError) as error:
         raise RunFailed(str(error)) from error
     finally:
@@ -112,6 +122,39 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
             out.write_text(f"# {on_one_line(command)}\n{text.lstrip()}", encoding="utf-8")
         print(f"{out}: the same, for a sweep file")
+
+
+@contextmanager
+def _outlook() -> Iterator[Callable[[float], None]]:
+    """Something to be told what share of the work is done; it says on stderr how long the rest may take.
+
+    Not on stdout: what is printed there is the same every time.
+    """
+    began = time.monotonic()
+
+    def left(share: float) -> str:
+        return f"{duration((time.monotonic() - began) * (1 - share) / share)} left"
+
+    if sys.stderr.isatty():
+        from rich import progress as rich
+        from rich.console import Console
+
+        columns = (rich.BarColumn(), rich.TaskProgressColumn(), rich.TextColumn("about {task.description}"))
+        console, together = Console(stderr=True), sys.stdout.isatty()
+        with rich.Progress(*columns, console=console, transient=True, redirect_stdout=together) as display:
+            task = display.add_task("unknown time left", total=1.0)
+            yield lambda share: display.update(task, completed=share, description=left(share))
+    else:
+        due = began + INTERVAL
+
+        def tell(share: float) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + INTERVAL
+                with unheard_is_fine(sys.stderr):
+                    print(f"bdqn: {share:.0%} of the episodes are played, about {left(share)}", file=sys.stderr)
+
+        yield tell
 
 
 def _announce(donor: Donor, options: Options) -> None:

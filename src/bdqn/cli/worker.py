@@ -10,28 +10,40 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Sequence
 
-CRASHED = 70  # as sysexits.h has it: neither the user's mistake (2) nor a run that cannot go on (1)
+from bdqn.exit_codes import DISK_FULL, GRACE, code_of
+from bdqn.progress import unheard_is_fine
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out a command of ``bdqn``; an error that nobody foresaw ends with CRASHED."""
+    """Carry out a command of ``bdqn``; an error that nobody foresaw ends with a code that says so."""
     threading.Thread(target=_stop_when_alone, daemon=True).start()
     from bdqn.cli import main as bdqn
 
     try:
-        return bdqn(argv)
-    except Exception:
-        traceback.print_exc()
-        return CRASHED
+        code = bdqn(argv)
+    except Exception as error:
+        code = code_of(error)
+        try:
+            traceback.print_exc()
+        except OSError:  # the log is on a full disk, too
+            code = DISK_FULL
+    for stream in (sys.stdout, sys.stderr):
+        with unheard_is_fine(stream):
+            stream.flush()
+    return code
 
 
 def _stop_when_alone() -> None:
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    # It is stuck, in a step of its environment perhaps, and would keep the run's directory to itself for ever.
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -5,37 +5,54 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bdqn.exit_codes import LOST, code_of
 from bdqn.extras import missing
 from bdqn.settings import SettingError
+from bdqn.sweep.engine import PATIENCE
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Process
 from bdqn.sweep.plan import Trial
 
-LOST = -9  # exit code of a trial whose worker or node is gone
 NOT_SHARED = 3
 TOKEN = "shared-storage"
+LOOK = 5.0  # seconds between looks whether Ray is still there: tasks do not end with the raylet that they came from
+# Otherwise Ray kills a trial's process together with its worker, before it can save.
+LEFT_ALONE = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
 
 
 class Task:
     """A trial that Ray runs somewhere."""
 
-    def __init__(self, ray: Any, ref: Any) -> None:
-        self._ray, self._ref = ray, ref
+    def __init__(self, cluster: Cluster, ref: Any) -> None:
+        self._cluster, self._ray, self._ref = cluster, cluster.ray, ref
+        self._connection = cluster.connection
 
     def poll(self) -> int | None:
+        self._cluster.look()
+        if self._is_lost():
+            return LOST
         ready, _ = self._ray.wait([self._ref], timeout=0)
         return self._result() if ready else None
 
     def stop(self) -> None:
-        self._ray.cancel(self._ref, force=False)  # the task then asks its process to save and to end
+        if not self._is_lost():
+            self._ray.cancel(self._ref, force=False)  # the task then asks its process to save and to end
 
-    def wait(self) -> None:
-        self._ray.wait([self._ref])
+    def wait(self, seconds: float) -> bool:
+        return self._is_lost() or bool(self._ray.wait([self._ref], timeout=seconds)[0])
+
+    def kill(self) -> None:
+        self._ray.cancel(self._ref, force=True)
+
+    def _is_lost(self) -> bool:
+        """Whether it was a task of a Ray that is gone; its process then saves and ends by itself."""
+        return self._cluster.connection != self._connection
 
     def _result(self) -> int:
         try:
@@ -48,20 +65,38 @@ class Task:
 
 
 class Cluster:
-    """The engine that hands trials to Ray."""
+    """The engine that hands trials to Ray, and connects to it anew when the node that it was connected to is gone."""
 
-    def __init__(self, ray: Any, token: str) -> None:
-        self._ray, self._token = ray, token
+    def __init__(self, ray: Any, connect: Callable[[], None], token: str) -> None:
+        self.ray, self._connect, self._token = ray, connect, token
+        self.connection = 0  # which one it is
+        self._look_at = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._connect()
         # Retries are the sweep's: it knows whether a trial came any further.
-        self._task = ray.remote(max_retries=0, num_cpus=1)(run_trial)
+        self._task = self.ray.remote(max_retries=0, num_cpus=1, runtime_env=LEFT_ALONE)(run_trial)
 
     def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Task:
+        self.look()
         command = trial.command(folder.run(trial).resolve(), steps)
         place = folder.folder.resolve() / TOKEN, self._token
         ref = self._task.options(num_cpus=trial.threads).remote(
             command, folder.log(trial).resolve(), trial.threads, *place
         )
-        return Task(self._ray, ref)
+        return Task(self, ref)
+
+    def look(self) -> None:
+        """Now and then, see whether Ray is still there."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK
+        own = self.ray.get_runtime_context().get_node_id()
+        if not any(node["NodeID"] == own and node["Alive"] for node in self.ray.nodes()):
+            self.connection += 1
+            self.ray.shutdown()
+            self._begin()
 
 
 def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, token: str) -> int:
@@ -71,12 +106,17 @@ def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, tok
             return NOT_SHARED
     except OSError:
         return NOT_SHARED
-    process = Process(command, log, threads)
     try:
-        process.wait()
+        process = Process(command, log, threads)
+    except OSError as error:
+        return code_of(error)
+    try:
+        while not process.wait(0.2):  # in pieces: Ray cancels a task between two lines of Python, not within a call
+            pass
     finally:  # when it is cancelled, too
         process.stop()
-        process.wait()
+        if not process.wait(PATIENCE):
+            process.kill()
     code = process.poll()
     assert code is not None
     return code
@@ -106,11 +146,14 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
     (folder / TOKEN).write_text(token)
     here = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     where = here if address == "local" else {"address": address}
+
+    def connect() -> None:
+        try:
+            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise SettingError(f"Ray cannot be used at {address}: {error}") from error
+
     try:
-        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise SettingError(f"Ray cannot be used at {address}: {error}") from error
-    try:
-        yield Cluster(ray, token)
+        yield Cluster(ray, connect, token)
     finally:
         ray.shutdown()

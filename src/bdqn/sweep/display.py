@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LIVE, LINES = 1.0, 30.0  # seconds between looks
 SETTLED, MEMORY = 60.0, 300.0  # seconds after which a sweep's own pace counts, and that it is taken over
+MOST_NOTES = 5  # shown at a time
 COUNTS = ("done", "running", "waiting", "failed")  # fields of a row
 
 
@@ -46,6 +47,7 @@ class Status:
     decisions: int
     total: int
     per_second: float
+    notes: tuple[str, ...] = ()  # why trials wait
 
     @property
     def time_left(self) -> str:
@@ -87,7 +89,14 @@ def look(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
     decisions = settled * sweep.steps + sum(min(p.decisions, sweep.steps) for p in running.values())
     total = len(sweep.trials) * sweep.steps
     per_second = pace.of_late(time.monotonic(), decisions, sum(row.per_second for row in rows))
-    return Status(tuple(rows), decisions, total, per_second)
+    return Status(tuple(rows), decisions, total, per_second, tuple(_notes(work)))
+
+
+def _notes(work: Work) -> Iterator[str]:
+    for trial, note in list(work.notes.items())[:MOST_NOTES]:
+        yield f"{trial.label} {note}"
+    if len(work.notes) > MOST_NOTES:
+        yield f"and {len(work.notes) - MOST_NOTES} more wait"
 
 
 class Watch(Protocol):
@@ -146,6 +155,8 @@ def _table(status: Status) -> Table:
         counts = (str(getattr(row, name)) for name in COUNTS)
         names = (Text(row.group), Text(row.env))  # text, not markup: brackets are part of a name
         table.add_row(*names, *counts, f"{row.per_second:,.0f}" if row.running else "")
+    if status.notes:
+        table.caption = Text("\n".join(status.notes))
     return table
 
 
@@ -159,6 +170,8 @@ def _print(status: Status) -> None:
             if row.running:
                 counts = [getattr(row, name) for name in COUNTS]
                 print(f"         {row.group} on {row.env}: {_line(counts, row.per_second)}", flush=True)
+        for note in status.notes:
+            print(f"         {note}", flush=True)
 
 
 def _line(counts: Sequence[int], per_second: float) -> str:

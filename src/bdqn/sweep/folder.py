@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,6 +76,13 @@ class SweepFolder:
     def log(self, trial: Trial) -> Path:
         return self.folder / "logs" / f"{trial.name}.txt"
 
+    def disk(self) -> str:
+        """The disk that it is on, and what is free there."""
+        mount = self.folder.resolve()
+        while not mount.is_mount():
+            mount = mount.parent
+        return f"the disk at {mount} ({shutil.disk_usage(mount).free / 1e6:,.0f} MB free)"
+
     def message(self, trial: Trial) -> str:
         """The last thing that a trial's process said."""
         with suppress(OSError):
@@ -90,8 +98,9 @@ class SweepFolder:
             cells = _last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
         saved, finished = self.checkpoint(trial), False
+        complete = saved >= steps or (saved >= 0 and trial.schedule.get("stop_at") is not None)
         with suppress(OSError, ValueError, KeyError):
-            finished = json.loads((run / "meta.json").read_text())["status"] == "finished" and saved >= steps
+            finished = json.loads((run / "meta.json").read_text())["status"] == "finished" and complete
         return Progress(max(decisions, saved), finished, rate)
 
     def checkpoint(self, trial: Trial) -> int:

@@ -37,7 +37,15 @@ class Process:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float) -> bool:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self) -> None:
+        self._process.kill()
         self._process.wait()
 
 

@@ -36,7 +36,7 @@ from typing import Any
 from bdqn.configure import configure
 from bdqn.device import check_threads
 from bdqn.schedule import Schedule
-from bdqn.settings import SettingError, build, nearest, settings_of
+from bdqn.settings import MOST_ENVIRONMENTS, SettingError, build, nearest, settings_of
 
 KEYS = {
     "steps": int,
@@ -73,6 +73,11 @@ class Trial:
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all settings
 
     @property
+    def label(self) -> str:
+        """What a person calls it."""
+        return f"{self.group} on {self.env}, seed {self.seed}"
+
+    @property
     def name(self) -> str:
         """A hash of everything that determines its files, but how long it is."""
         text = json.dumps({**asdict(self), "group": None}, sort_keys=True)
@@ -81,7 +86,8 @@ class Trial:
     def command(self, folder: Path, steps: int) -> list[str]:
         """What ``bdqn`` is to be told to begin this trial, or to go on with it."""
         if (folder / "config.toml").exists():
-            return ["resume", str(folder), "--steps", str(steps), "--quiet"]
+            # The environment again: the sweep file decides what is imported for it, and not the run's own files.
+            return ["resume", str(folder), "--env", self.env, "--steps", str(steps), "--quiet"]
         given = {
             "env": self.env,
             "agent": self.agent,
@@ -106,22 +112,23 @@ class Sweep:
     trials: tuple[Trial, ...]
 
 
-def read_sweep(path: Path, scale: str = FULL) -> Sweep:
+def read_sweep(path: Path, scale: str = FULL, *, imports: bool = False) -> Sweep:
     """Read and check a sweep file, and take of it what a scale asks for.
 
-    Whatever is wrong with it, in this scale or another, is a SettingError with the file and the key.
+    Whatever is wrong with it, in this scale or another, is a SettingError with the file and the key. Modules that its
+    environments name (``module:Name-v0``) are imported only if ``imports`` says so: that runs their code.
     """
-    scales = read_scales(path)
+    scales = read_scales(path, imports=imports)
     if scale not in scales:
         raise SettingError(f"{path}: there is no scale {scale!r}; {nearest(scale, scales)}")
     return scales[scale]
 
 
-def read_scales(path: Path) -> dict[str, Sweep]:
+def read_scales(path: Path, *, imports: bool = False) -> dict[str, Sweep]:
     """All of a file's scales by their names, the full one first."""
     content = read_content(path)
     with naming(path):
-        full = sweep_of(content)
+        full = sweep_of(content, imports=imports)
         return {FULL: full, **_smaller(content, full.trials)}
 
 
@@ -144,11 +151,11 @@ def naming(path: Path) -> Iterator[None]:
         raise SettingError(f"{path}: {error}") from error
 
 
-def sweep_of(content: Mapping[str, Any]) -> Sweep:
+def sweep_of(content: Mapping[str, Any], *, imports: bool = False) -> Sweep:
     """All trials that a sweep file's content means, checked."""
     _check_types(content, KEYS)
     _check_values(content)
-    trials = tuple(_trials(content))
+    trials = tuple(_trials(content, imports))
     _check_different(trials)
     return Sweep(content["steps"], trials)
 
@@ -219,14 +226,14 @@ def _check_values(content: Mapping[str, Any]) -> None:
         if content.get(key, 1) < 1:
             raise SettingError(f"{key} must be at least 1, not {content[key]}.")
     check_threads(content.get("threads", 1))
+    if content.get("num_envs", 1) > MOST_ENVIRONMENTS:
+        raise SettingError(f"num_envs must be at most {MOST_ENVIRONMENTS}, not {content['num_envs']}.")
     for env in content["environments"]:
         if not isinstance(env, str):
             raise SettingError(f"environments must be Gymnasium ids, not {env!r:.80}.")
 
 
-def _trials(content: Mapping[str, Any]) -> Iterator[Trial]:
-    from bdqn.envs import family  # imports Gymnasium: help does not need it
-
+def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
     schedule = _part("schedule", content.get("schedule", {}), settings_of(Schedule))
     build(Schedule, schedule)
     for env, (name, own) in product(content["environments"], content["agents"].items()):
@@ -240,7 +247,7 @@ def _trials(content: Mapping[str, Any]) -> Iterator[Trial]:
         axes = {**content.get("training", {}), **{key: value for key, value in own.items() if key != "agent"}}
         for suffix, settings in _grid(axes):
             try:
-                kind = family(env)
+                kind = _family(env, imports)
                 values = configure(agent, kind, content.get("preset", "default"), settings).values
             except (SettingError, ValueError, ImportError) as error:
                 raise SettingError(f"agents.{name} on {env}: {error}") from error
@@ -257,6 +264,26 @@ def _trials(content: Mapping[str, Any]) -> Iterator[Trial]:
                     schedule=schedule,
                     values=values,
                 )
+
+
+def module_of(env: str) -> str:
+    """The module that an environment's id has imported (``module:Name-v0``); empty without one."""
+    return env.rpartition(":")[0]
+
+
+def _family(env: str, imports: bool) -> str:
+    from bdqn.envs import UnknownEnvironment, family  # imports Gymnasium: help does not need it
+
+    module = module_of(env)
+    name = env.removeprefix(f"{module}:")
+    if module and (not name or not all(part.isidentifier() for part in module.split("."))):
+        raise SettingError(f"{env!r} is no Gymnasium id: module:Name-v0 names a module that can be imported.")
+    if imports or not module:
+        return family(env)
+    try:
+        return family(name)  # what is registered already needs no import
+    except UnknownEnvironment:
+        return "classic"
 
 
 def _part(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -259,8 +259,17 @@ def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 # --- trying it ----------------------------------------------------------------------------------------------
 
 
-def play(donor: Donor, values: Mapping[str, Any], episodes: int, seed: int = 0) -> Tried:
-    """Fit the posterior, then play complete episodes by Thompson sampling, with refits and draws as they are due."""
+def play(
+    donor: Donor,
+    values: Mapping[str, Any],
+    episodes: int,
+    seed: int = 0,
+    played: Callable[[int], None] = lambda episodes: None,
+) -> Tried:
+    """Fit the posterior, then play complete episodes by Thompson sampling, with refits and draws as they are due.
+
+    ``played`` is told after each episode how many there were.
+    """
     learner = _bayesian(donor, as_settings(values), seed)
     agent, envs = learner.agent, learner.envs
     refit = agent.choices.refit
@@ -277,7 +286,9 @@ def play(donor: Donor, values: Mapping[str, Any], episodes: int, seed: int = 0) 
                 differing += int((actions != rules.greedy(view.mean)).sum())
                 step = envs.step(actions)
                 agent.observe(actions, step)
-                returns += [episode.raw_return for episode in step.episodes]
+                if step.episodes:
+                    returns += [episode.raw_return for episode in step.episodes]
+                    played(len(returns))
     finally:
         envs.close()
     decisions = agent.steps - before
@@ -292,15 +303,26 @@ def search(
     *,
     begin: Callable[[Sequence[str]], None] = lambda names: None,
     report: Callable[[Sequence[str], Tried], None] = lambda names, tried: None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[Stage]:
-    """Both stages, one after the other; each begins with the best of those before it."""
+    """Both stages, one after the other; each begins with the best of those before it.
+
+    ``progress`` is told after each episode what share of all of them that was.
+    """
     chosen: dict[str, Any] = {}
-    for names in STAGES:
+    ahead = [candidates(donor, names, given) for names in STAGES]
+    total, before = episodes * sum(map(len, ahead)), 0
+
+    def played(now: int) -> None:
+        progress((before + now) / total)
+
+    for names, combinations in zip(STAGES, ahead, strict=True):
         begin(names)
         tried = []
-        for values in candidates(donor, names, given):
-            tried.append(play(donor, {**chosen, **values}, episodes, seed))
+        for values in combinations:
+            tried.append(play(donor, {**chosen, **values}, episodes, seed, played))
             report(names, tried[-1])
+            before += episodes
         stage = Stage(names, tuple(tried))
         chosen = dict(stage.best.values)
         yield stage

@@ -72,7 +72,7 @@ class Search:
         """The runs of one trial: one for each seed."""
         own = {"agent": self.group, **self.content["agents"][self.group], **values}
         counting = {name: value for name, value in own.items() if name not in self._unread(own)}
-        return sweep_of({**self.content, "agents": {f"{self.group} {number}": counting}})
+        return sweep_of({**self.content, "agents": {f"{self.group} {number}": counting}}, imports=True)
 
     def _unread(self, own: Mapping[str, Any]) -> list[str]:
         """What is proposed in vain, because of what is proposed for its switch."""
@@ -98,7 +98,7 @@ def _search(content: Mapping[str, Any]) -> Search:
         if key in OWN_KEYS and (not isinstance(value, OWN_KEYS[key]) or isinstance(value, bool)):
             raise SettingError(f"{key} cannot be {value!r:.80}.")
     rest = {key: value for key, value in content.items() if key not in OWN_KEYS}
-    sweep = sweep_of(rest)
+    sweep = sweep_of(rest, imports=True)
     first = sweep.trials[0]
     if len({(trial.env, trial.group) for trial in sweep.trials}) > 1:
         raise SettingError("a search is about one agent in one environment: give one of each, and no list of settings.")

@@ -9,6 +9,7 @@ A trial that was begun and never judged, since the search was killed, is gone on
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -57,8 +58,10 @@ def open_study(search: Search, folder: Path) -> optuna.Study:
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
-    path = folder / FILE
+    path = folder.resolve() / FILE
     _take_back_half_a_line(path)
+    # Optuna's own lock, left by a kill: the directory is locked already, so nobody else can hold it.
+    path.with_name(f"{FILE}.lock").unlink(missing_ok=True)
     storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
     study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
     known = study.user_attrs.get("search", search.fingerprint)
@@ -121,7 +124,7 @@ def _under_way(search: Search, study: optuna.Study, workers: int) -> Iterator[tu
     for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
         if trial.params.keys() == search.space.keys():
             begun.append((trial.number, search.sweep(trial.number, trial.params)))
-        else:  # killed while it was proposed: nothing has been run
+        else:  # of an earlier version, which wrote proposals one value at a time, and was killed between two
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     if begun:
         yield from begun
@@ -134,13 +137,26 @@ def _under_way(search: Search, study: optuna.Study, workers: int) -> Iterator[tu
 
 
 def _ask(search: Search, study: optuna.Study) -> tuple[int, dict[str, Any]]:
-    """A new proposal. Its seed follows from its number: a search that was interrupted proposes what it would have."""
+    """A new proposal. Its seed follows from its number: a search that was interrupted proposes what it would have.
+
+    It is made on a copy in memory, and enters the study as one line: a kill leaves all of it or nothing.
+    """
     import optuna
 
-    seed = integer_seed(search.sampler_seed, f"trial-{len(study.trials)}")
-    study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)  # several are under way
-    trial = study.ask(_distributions(search))
-    return trial.number, trial.params
+    number = len(study.trials)
+    seed = integer_seed(search.sampler_seed, f"trial-{number}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # Optuna 4's, of the liar
+        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)  # several are under way
+    copy = optuna.create_study(sampler=sampler, direction=study.direction)
+    copy.add_trials(study.trials)
+    proposal = copy.ask(_distributions(search))
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=optuna.trial.TrialState.RUNNING, params=proposal.params, distributions=proposal.distributions
+        )
+    )
+    return number, proposal.params
 
 
 def _distributions(search: Search) -> dict[str, optuna.distributions.BaseDistribution]:
