@@ -66,11 +66,8 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.extras", "bdqn.step", "bdqn.tree")),
     ("bdqn.durable", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.tree", ("bdqn", "torch", "gymnasium"), ()),
-    (
-        "bdqn.generation",
-        ("bdqn", "torch", "gymnasium"),
-        ("bdqn.durable", "bdqn.memory", "bdqn.settings", "bdqn.tree"),
-    ),
+    ("bdqn.files", ("bdqn", "torch", "gymnasium"), ("bdqn.memory", "bdqn.settings")),
+    ("bdqn.generation", ("bdqn", "torch", "gymnasium"), ("bdqn.durable", "bdqn.files", "bdqn.tree")),
     ("bdqn.segments", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner"), ()),
     ("bdqn.configure", ("torch", "gymnasium"), ()),
     ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),

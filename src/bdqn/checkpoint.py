@@ -22,6 +22,7 @@ from bdqn import durable, generation, tree
 from bdqn.agents.bdqn import PosteriorSettings
 from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.configure import Configuration, configure
+from bdqn.files import inside, is_count
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.origin import about, changes
 from bdqn.segments import SEGMENT_NAME, ReplayFiles, restore
@@ -91,7 +92,7 @@ def find_agent(path: Path, *, best: bool = False) -> Path:
         return path
     sound: list[tuple[float, int, Path]] = []
     problems = []
-    for folder in (*generation.all_in(path), *generation.all_in(path / "checkpoints")):
+    for folder in (*generation.all_in(path), *generation.all_in(generation.folder_of(path))):
         try:
             manifest = generation.read(folder)
             for name in AGENT:
@@ -116,7 +117,7 @@ def has_replay(manifest: Manifest) -> bool:
 def read_replay(folder: Path, manifest: Manifest, replay: Replay) -> None:
     """Fill a new replay memory with a checkpoint's."""
     tail = generation.read_member(folder, manifest.member(REPLAY_TAIL))
-    restore(replay, folder.parent / SEGMENTS, manifest.segments, tail)
+    restore(replay, inside(folder.parent, SEGMENTS), manifest.segments, tail)
 
 
 # --- everything ---------------------------------------------------------------------------------------------
@@ -142,6 +143,10 @@ class Checkpoints:
         self._keep, self._save_replay = keep, save_replay
         self._learner: Learner | None = None
         self._replay_files: ReplayFiles | None = None
+
+    @property
+    def _segments(self) -> Path:
+        return inside(self.folder, SEGMENTS)
 
     def generations(self) -> list[Path]:
         """All that there are, oldest first."""
@@ -199,10 +204,10 @@ class Checkpoints:
     ) -> Restored:
         """The newest sound checkpoint; damaged ones are passed over, set aside and reported."""
         damaged: list[str] = []
-        generations = self.generations()
+        generations, segments = self.generations(), self._segments
         for folder in reversed(generations):
             try:
-                restored = self._load(folder, env, device, network)
+                restored = self._load(folder, segments, env, device, network)
             except CheckpointError as error:
                 damaged.append(str(error))
                 continue
@@ -217,7 +222,9 @@ class Checkpoints:
             else f"{self.folder} holds no checkpoint."
         )
 
-    def _load(self, folder: Path, env: Source | None, device: str, network: torch.nn.Module | None) -> Restored:
+    def _load(
+        self, folder: Path, segments: Path, env: Source | None, device: str, network: torch.nn.Module | None
+    ) -> Restored:
         manifest = generation.read(folder)
         agent, surroundings = _read_state(folder, manifest, AGENT), _read_state(folder, manifest, ENVIRONMENTS)
         with _as_checkpoint_error(folder):
@@ -235,7 +242,6 @@ class Checkpoints:
             restarted = learner.load_environment_state(surroundings, replay_is_new=not replay)
             changed = changes(manifest.about, about(learner))
         if replay and self._save_replay:
-            segments = self.folder / SEGMENTS
             self._replay_files = ReplayFiles(segments, learner.agent.replay, manifest.segments)
         return Restored(learner, run, restarted, replay, changed=changed)
 
@@ -246,15 +252,16 @@ class Checkpoints:
                 raise FileExistsError(
                     f"{self.folder} holds another training's checkpoints: load() it, or go elsewhere."
                 )
-            segments = self.folder / SEGMENTS
-            if not all(map(SEGMENT_NAME.fullmatch, _names_in(segments))):
-                raise FileExistsError(f"{segments} holds files that are no replay segments: choose another directory.")
+            if not all(map(SEGMENT_NAME.fullmatch, _names_in(self._segments))):
+                raise FileExistsError(
+                    f"{self._segments} holds files that are no replay segments: choose another directory."
+                )
             self._learner = learner
-            durable.discard(segments)
+            durable.discard(self._segments)
         if learner is not self._learner:
             raise ValueError(f"{self.folder} belongs to another learner.")
         if self._save_replay and self._replay_files is None:
-            self._replay_files = ReplayFiles(self.folder / SEGMENTS, learner.agent.replay)
+            self._replay_files = ReplayFiles(self._segments, learner.agent.replay)
         return self._replay_files
 
     def _clear(self) -> None:
@@ -269,8 +276,8 @@ class Checkpoints:
         needed = {segment.name for folder in recent for segment in manifests[folder].segments}
         if self._replay_files is not None:
             needed |= {segment.name for segment in self._replay_files.needed()}
-        for path in (self.folder / SEGMENTS).glob("*.safetensors"):
-            if path.name not in needed and SEGMENT_NAME.fullmatch(path.name):  # should this link elsewhere
+        for path in self._segments.glob("*.safetensors"):
+            if path.name not in needed and SEGMENT_NAME.fullmatch(path.name):
                 path.unlink()
 
 
@@ -355,7 +362,7 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     """A manifest that declares more than the files beside it hold is refused before memory is taken."""
     counts = {name: state[name] for name in ("steps", "env_steps", "updates")}
     num_envs = manifest.about["num_envs"]
-    if not all(map(generation.is_count, counts.values())) or not (
+    if not all(map(is_count, counts.values())) or not (
         manifest.step == counts["steps"] == counts["env_steps"] * num_envs
     ):
         raise ValueError(f"{counts} do not belong to {manifest.step} decisions in {num_envs} environments.")

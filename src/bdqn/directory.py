@@ -12,6 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bdqn.durable import TEMPORARY, flush_directory, make_directory
+from bdqn.files import require_plain
 from bdqn.settings import SettingError
 
 LOCK = "lock"
@@ -93,6 +94,7 @@ class Claim:
             pass
 
     def _take_lock(self) -> None:
+        require_plain(self.folder / LOCK)
         self._lock = FileLock(self.folder / LOCK)
         self._lock.acquire(timeout=0)
         self._identity = _identity(self.folder / LOCK)
@@ -141,6 +143,7 @@ def is_locked(folder: Path) -> bool:
     """Whether another process has this run's directory at the moment."""
     if not (folder / LOCK).exists():
         return False
+    require_plain(folder / LOCK)
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)

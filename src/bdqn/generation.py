@@ -8,9 +8,7 @@ format of ``sha256sum``. Nothing is believed before it is checked, and nothing i
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -19,14 +17,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bdqn import durable, tree
-from bdqn.memory import free_memory
-from bdqn.settings import SettingError
+from bdqn import durable, files, tree
+from bdqn.files import is_count
 
 FORMAT = 3
 MANIFEST, SEAL = "manifest.json", "manifest.sha256"
 LARGEST_MANIFEST = 16 << 20  # bytes; a hostile file is not read to its end to find that out
-LARGE = 64 << 20  # bytes; what is larger is compared with the free memory before it is read
 # What a manifest must say of what made it; more is not looked at.
 ABOUT: dict[str, Any] = {
     **dict.fromkeys(("agent", "preset", "family"), str),
@@ -110,15 +106,18 @@ def name_of(step: int, due: str = "") -> str:
     return f"gen-{step:012d}" + (f"-{due}-due" if due else "")
 
 
+def folder_of(run: Path) -> Path:
+    """Where a run's checkpoints are."""
+    return files.inside(run, "checkpoints")
+
+
 def all_in(folder: Path) -> list[Path]:
-    """Every checkpoint in a directory, sound or not, the newest last."""
+    """Every checkpoint in a directory, sound or not, the newest last; one that is a link is refused."""
     if not folder.is_dir():
         return []
-    found = [(match, path) for path in folder.iterdir() if (match := _GENERATION.fullmatch(path.name))]
-    return [
-        path
-        for *_, path in sorted((match[1], DUE.index(match[2] or ""), path) for match, path in found if path.is_dir())
-    ]
+    matches = [match for path in folder.iterdir() if (match := _GENERATION.fullmatch(path.name))]
+    found = ((match[1], DUE.index(match[2] or ""), files.inside(folder, match[0])) for match in matches)
+    return [path for *_, path in sorted(found) if path.is_dir()]
 
 
 def latest_step(folder: Path) -> int | None:
@@ -157,21 +156,13 @@ def is_generation(folder: Path) -> bool:
 
 
 def _read_at_most(path: Path, limit: int) -> bytes:
-    """A regular file (no link, no device) of at most ``limit`` bytes."""
+    """A plain file of at most ``limit`` bytes; too little memory for it is no fault of the checkpoint."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        return files.read(path, limit)
+    except files.UnsafeFile as error:
+        raise CheckpointError(str(error)) from error
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise CheckpointError(f"{path} is no regular file.")
-    with os.fdopen(descriptor, "rb") as file:
-        if status.st_size > limit:
-            raise CheckpointError(f"{path} has {status.st_size:,} bytes where {limit:,} are expected at most.")
-        if status.st_size > LARGE and status.st_size > free_memory():
-            raise SettingError(f"{path} has {status.st_size:,} bytes, which is more than there is free memory.")
-        return file.read(status.st_size)
 
 
 def _parse(folder: Path, content: Any) -> Manifest:
@@ -212,7 +203,3 @@ def _entry(cls: type[E], item: Any) -> E:
     if not (isinstance(entry.sha256, str) and _DIGEST.fullmatch(entry.sha256) and all(map(is_count, numbers))):
         raise TypeError(f"the entry of {entry.name} is malformed")
     return entry
-
-
-def is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bdqn import durable
+from bdqn import durable, files
 from bdqn.envs import describe
 from bdqn.extras import missing
-from bdqn.generation import is_count
+from bdqn.files import is_count
 from bdqn.progress import rate, tell
 from bdqn.provenance import git_commit, machine, packages, versions
 from bdqn.settings import SettingError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from bdqn.schedule import Schedule
     from bdqn.step import Episode, Restart
 
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # what a link points to is not ours to write
 WINDOW = 100  # episodes in a mean return, as in the paper
 
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
@@ -280,7 +279,8 @@ class RunRecord:
     def _write_beginning(self) -> None:
         """What is known before the first decision."""
         _write_text(self.folder / "config.toml", self._config)
-        with os.fdopen(os.open(self.folder / "command.txt", _APPEND, 0o666), "a", encoding="utf-8") as commands:
+        file = files.open_to_write(self.folder / "command.txt", os.O_APPEND)
+        with os.fdopen(file, "a", encoding="utf-8") as commands:
             commands.write(self._command + "\n")
 
     def _write_meta(self) -> None:
@@ -310,7 +310,12 @@ def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[
 def read_meta(folder: Path) -> dict[str, Any]:
     """What is known of a run besides its configuration; nothing if it was killed before it began."""
     path = folder / "meta.json"
-    meta: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    try:
+        meta = files.read_json(path)
+    except FileNotFoundError:
+        return {}
+    kinds = {"status": str, "started": str, "resumed": list}
+    files.require(path, meta, {name: kind for name, kind in kinds.items() if name in meta})
     return meta
 
 
@@ -349,9 +354,12 @@ def _past(folder: Path) -> dict[str, Any]:
 
 def _last_seconds(table: Path, column: int) -> float:
     """The time that a table's rows have come to."""
-    *_, last = table.read_text().splitlines()
-    cell = last.split(",")[column]
-    return float(cell) if cell not in ("seconds", "t") else 0.0
+    cells = files.last_line(table).split(",")
+    with suppress(ValueError, IndexError):
+        seconds = 0.0 if cells[column] in ("seconds", "t") else float(cells[column])
+        if 0 <= seconds < float("inf"):
+            return seconds
+    raise SettingError(f"{table} ends with a row that tells no time: it is damaged.")
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ Every field carries its meaning, from which the command line's flags, ``bdqn pre
 from __future__ import annotations
 
 import difflib
-import math
+import sys
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
@@ -149,8 +149,8 @@ class Setting:
             names = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
             raise SettingError(f"{self.name} must be {names}, not {value!r} ({self.help})")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if not math.isfinite(value):
-                raise SettingError(f"{self.name} must be a finite number, not {value!r} ({self.help})")
+            if not abs(value) <= sys.float_info.max:  # math.isfinite cannot take an integer of 400 digits
+                raise SettingError(f"{self.name} must be a finite number, not {value!r:.40} ({self.help})")
             low, high = self.minimum, self.maximum
             if not ((low is None or value >= low) and (high is None or value <= high)):
                 span = f"at least {low}" if high is None else f"between {low} and {high}"

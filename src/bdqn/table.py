@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bdqn import files
 from bdqn.settings import SettingError
 
 
@@ -67,7 +68,7 @@ class Table:
         """The file. It is opened when first needed, and again if that fails: a full disk takes no row away."""
         if self._file is None:
             end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            file = files.open_to_write(self.path)
             try:
                 os.ftruncate(file, end)
                 os.lseek(file, 0, os.SEEK_END)
@@ -80,14 +81,13 @@ class Table:
 
 def columns_of(path: Path) -> list[str]:
     """The columns of a table without a heading above them."""
-    with path.open(newline="") as file:
-        return file.readline().rstrip("\n").split(",")
+    return next(files.lines(path), "").rstrip("\n").split(",")
 
 
 def _end_of_line(path: Path, count: int) -> int:
     """Where the first ``count`` lines of a file end."""
-    with path.open("rb") as file:
+    with files.open_to_read(path, files.TABLE) as file:
         for _ in range(count):
-            if not file.readline().endswith(b"\n"):
+            if not file.readline(files.LINE).endswith(b"\n"):
                 raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows have been removed.")
         return file.tell()

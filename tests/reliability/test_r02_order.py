@@ -77,8 +77,9 @@ class Disk:
     def _watching_names(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(path: Any, *rest: Any, **kwargs: Any) -> Any:
             answer = real(path, *rest, **kwargs)
-            target = Path(rest[0]) if name != "mkdir" else None
-            self.events.append(Event("mkdir" if name == "mkdir" else "rename", Path(path), target))
+            source = _place(path, kwargs.get("dir_fd", kwargs.get("src_dir_fd")))
+            target = _place(rest[0], kwargs.get("dst_dir_fd")) if name != "mkdir" else None
+            self.events.append(Event("mkdir" if name == "mkdir" else "rename", source, target))
             return answer
 
         return call
@@ -92,8 +93,8 @@ class Disk:
         return call
 
     def _watching_save(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(checkpoints: Checkpoints, learner: Any, *rest: Any) -> Any:
-            answer = real(checkpoints, learner, *rest)
+        def call(checkpoints: Checkpoints, learner: Any, *rest: Any, **options: Any) -> Any:
+            answer = real(checkpoints, learner, *rest, **options)
             self.commits.setdefault(learner.num_timesteps, len(self.trees))
             return answer
 
@@ -120,6 +121,11 @@ class Disk:
             yield prefix + name, None if is_folder else self._files.get(number, b"")
             if is_folder:
                 yield from self._flushed_names(number, f"{prefix}{name}/")
+
+
+def _place(path: Any, folder: int | None) -> Path:
+    """A path that may count from a directory which is held open."""
+    return Path(path) if folder is None else Path(os.readlink(f"/proc/self/fd/{folder}")) / path
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bdqn import exit_codes
 from bdqn.settings import SettingError
@@ -58,7 +58,8 @@ def correctable() -> Iterator[None]:
             raise SettingError(reason) from error
         if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # which a sweep may try again
             raise NotSaved(str(error)) from error
-        if isinstance(error, (ValueError, TypeError, ImportError, OSError, NonFiniteError, gymnasium.error.Error)):
+        kinds = (ValueError, TypeError, ImportError, OSError, OverflowError, NonFiniteError, gymnasium.error.Error)
+        if isinstance(error, kinds):
             raise SettingError(str(error)) from error
         raise
 
@@ -142,17 +143,26 @@ def runs_at(places: Sequence[str]) -> list[Path]:
     with correctable():
         found = [find(Path(place)) for place in places]
     for said in filter(None, map(str, found)):
-        print(on_one_line(said), file=sys.stderr)
+        say(said, file=sys.stderr)
     return distinct(folder for one in found for folder in one.folders or [one.place])
+
+
+# What a terminal obeys: control characters, changes of the direction of writing; and what no text can hold.
+_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 def on_one_line(text: object) -> str:
     """Text from anywhere, without what a terminal would obey."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", str(text))
+    return _OBEYED.sub(" ", str(text))
+
+
+def say(text: object, file: TextIO | None = None) -> None:
+    """Print a line that may hold text from files: names, paths, messages."""
+    print(on_one_line(text), file=file or sys.stdout, flush=True)
 
 
 def print_rows(rows: Mapping[str, str]) -> None:
     """Names and values in two columns."""
     width = max(map(len, rows))
     for name, value in rows.items():
-        print(f"  {on_one_line(name):<{width}}  {on_one_line(value)}", flush=True)
+        say(f"  {name:<{width}}  {value}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bdqn.cli import comparing
-from bdqn.cli.common import correctable, on_one_line, runs_at
+from bdqn.cli.common import correctable, on_one_line, runs_at, say
 from bdqn.cli.layout import split_table, terminal_width
 from bdqn.cli.options import Parser
 from bdqn.settings import SettingError
@@ -43,12 +43,12 @@ def run(argv: list[str]) -> int:
     with correctable():
         comparison = compare_runs(runs_at(args.sweeps))
     for remark in comparison.remarks:
-        print(f"note: {on_one_line(remark)}")
+        say(f"note: {remark}")
     if not comparison.results:
         raise SettingError(f"{', '.join(args.sweeps)} holds no trial with a finished episode yet.")
     baseline = comparing.baseline_of(args, comparison.groups)
     for remark in comparison.unpaired(baseline):
-        print(f"note: {on_one_line(remark)}")
+        say(f"note: {remark}")
     rng = np.random.default_rng(args.seed)
     found = tables.all_tables(comparison, baseline, rng, args.level)
     caution = compare.caution(comparison.results)

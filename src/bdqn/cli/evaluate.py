@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, on_one_line, print_rows, runs_at
+from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, print_rows, runs_at, say
 from bdqn.cli.options import Parser, add_settings, given
+from bdqn.files import inside
 from bdqn.settings import SettingError, build, setting, settings_of
 
 if TYPE_CHECKING:
@@ -80,10 +81,15 @@ def run(argv: list[str]) -> int:
     if args.keep and args.best:
         raise SettingError("--keep is for the newest checkpoint, whose scores a report compares: leave out --best.")
     # As they are called, and where they are: an environment may change the directory it works in.
-    runs = {run: run.absolute() for path in runs_at(args.runs) for run in _runs_in(path)}
+    runs = [
+        (folder.joinpath(*names), folder.absolute(), names)
+        for folder in runs_at(args.runs)
+        for names in _runs_in(folder)
+    ]
     failed = []
-    for path, place in runs.items():
+    for path, folder, names in runs:
         try:
+            place = inside(folder, *names)
             if args.keep and place.exists() and not (place / "config.toml").is_file():
                 raise SettingError(f"{path} is no run's directory: there is nowhere to --keep its evaluation.")
             played = _play(place, options, best=args.best)
@@ -94,18 +100,19 @@ def run(argv: list[str]) -> int:
             if len(runs) == 1:
                 raise
             named = str(error) if str(path) in str(error) else f"{path}: {error}"
-            print(f"bdqn: {on_one_line(named)}", file=sys.stderr, flush=True)
+            say(f"bdqn: {named}", file=sys.stderr)
             failed.append(str(path))
     if failed:
         raise RunFailed(f"{len(failed)} of {len(runs)} runs could not be evaluated: {', '.join(failed)}.")
     return 0
 
 
-def _runs_in(path: Path) -> list[Path]:
-    """All runs of a sweep; whatever is no sweep is one."""
-    from bdqn.sweep.folder import SweepFolder
+def _runs_in(path: Path) -> list[tuple[str, ...]]:
+    """All runs of a sweep, each as the names that lead to it from there; whatever is no sweep is one itself."""
+    from bdqn.sweep.folder import TRIALS, SweepFolder
 
-    return [path / "trials" / row["trial"] for row in SweepFolder(path).rows()] or [path]
+    with correctable():
+        return [(TRIALS, row["trial"]) for row in SweepFolder(path).rows()] or [()]
 
 
 def _play(path: Path, options: Options, *, best: bool) -> Played:
@@ -144,7 +151,7 @@ def _print(played: Played, path: Path | None, *, as_json: bool) -> None:
         print(json.dumps({**({} if path is None else {"run": str(path)}), **played.summary}), flush=True)
         return
     place = "" if path is None else f"{path}: "
-    print(on_one_line(f"{place}{played.who} after {played.steps:,} decisions"))
+    say(f"{place}{played.who} after {played.steps:,} decisions")
     result = played.result
     rows = {
         "episodes": f"{len(result.returns)} (epsilon {played.epsilon:g})",

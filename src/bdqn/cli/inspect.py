@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bdqn import generation
-from bdqn.cli.common import on_one_line, print_rows
+from bdqn.cli.common import print_rows, say
 from bdqn.cli.options import Parser
+from bdqn.files import inside
 from bdqn.generation import CheckpointError, Manifest
 from bdqn.settings import SettingError
 
@@ -66,7 +67,7 @@ def tensor_header(data: bytes) -> dict[str, str]:
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
     """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
     siblings = generation.all_in(folder.resolve().parent)
-    segments = folder.resolve().parent / "replay"
+    segments = inside(folder.resolve().parent, "replay")
     gone = 0
     for segment in manifest.segments:
         if not os.path.lexists(segments / segment.name):
@@ -86,7 +87,7 @@ def _folders(path: Path) -> list[Path]:
     """The checkpoints that a path means."""
     if generation.is_generation(path):
         return [path]
-    for folder in (path / "checkpoints", path):
+    for folder in (generation.folder_of(path), path):
         found = generation.all_in(folder)
         if found:
             return found
@@ -94,7 +95,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _print(report: dict[str, Any], *, tensors: bool) -> None:
-    print(report["path"])
+    say(report["path"])
     if "step" in report:
         replay = report["replay"]
         gone = f", {replay['gone']} no longer kept" if replay["gone"] else ""
@@ -113,6 +114,6 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
             rows |= {f"{file}:{name}": kind for file, held in report["tensors"].items() for name, kind in held.items()}
         print_rows(rows)
     for problem in report["problems"]:
-        print(f"  DAMAGED: {on_one_line(problem)}")
+        say(f"  DAMAGED: {problem}")
     if not report["problems"]:
         print("  sound: every file has the size and SHA-256 that the manifest says")

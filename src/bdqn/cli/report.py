@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bdqn.cli import comparing
-from bdqn.cli.common import correctable, on_one_line, runs_at
+from bdqn.cli.common import correctable, runs_at, say
 from bdqn.cli.options import Parser
 from bdqn.settings import SettingError
 
@@ -42,7 +42,7 @@ def run(argv: list[str]) -> int:
     with correctable():
         found = read_runs(runs_at(args.runs))
     for remark in found.remarks:
-        print(f"note: {on_one_line(remark)}")
+        say(f"note: {remark}")
     if not found.records:
         raise SettingError(f"{', '.join(args.runs)}: no run with a finished episode yet.")
     baseline = comparing.baseline_of(args, found.groups)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bdqn import files
 from bdqn.cli.common import Start, correctable, on_one_line, prepare_torch
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.schedule import Schedule
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 # What config.toml must hold.
-CONFIG = {str: "agent env family preset device", int: "seed num_envs steps threads", dict: "schedule settings"}
+CONFIG = {
+    **dict.fromkeys(("agent", "env", "family", "preset", "device"), str),
+    **dict.fromkeys(("seed", "num_envs", "steps", "threads"), int),
+    **dict.fromkeys(("schedule", "settings"), dict),
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
     _require_same_environment(run, options.env, config["env"])
     prepare_torch(options.device or config["device"], config["family"], options.threads or config["threads"])
 
+    from bdqn import generation
     from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
     from bdqn.directory import locked
@@ -66,7 +72,7 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
     from bdqn.record import RunRecord, read_meta
 
     with locked(folder, new=False) as claim:
-        checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
+        checkpoints = Checkpoints(generation.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay)
         restored = _restore(checkpoints, config, options)
         learner, steps = restored.learner, options.steps or config["steps"]
         with correctable():
@@ -99,17 +105,12 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
 def read_config(folder: Path) -> dict[str, Any]:
     """A run's configuration."""
     path = folder / "config.toml"
-    if not path.is_file():
+    if not os.path.lexists(path):
         problem = "holds no run (no config.toml)" if folder.exists() else "does not exist"
         raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
-    try:
-        config = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingError(f"{path} cannot be read: {error}") from error
-    for kind, names in CONFIG.items():
-        for name in names.split():
-            if type(config.get(name)) is not kind or (kind is int and config[name] < 0):
-                raise SettingError(f"{path} has no usable {name}: it was not written by this version of bdqn.")
+    with correctable():
+        config = files.read_toml(path)
+    files.require(path, {"env_kwargs": {}, **config}, {**CONFIG, "env_kwargs": dict})
     return config
 
 

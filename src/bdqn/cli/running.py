@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bdqn import exit_codes
 from bdqn.agents import AGENTS
 from bdqn.checkpoint import Checkpoints
-from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows
+from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows, say
 from bdqn.directory import DirectoryLost, DirectoryRemoved
 from bdqn.envs import BadAnswer, describe
 from bdqn.finite import NonFiniteError
@@ -66,7 +66,7 @@ def train_recorded(
         if not complete:
             reason = "Interrupted" if asked() else "Stopped by --max-minutes"
             print(f"{reason} after {learner.num_timesteps:,} decisions.")
-            print(f"Go on with it: {go_on.resume}")
+            say(f"Go on with it: {go_on.resume}")
         elif learner.num_timesteps < steps:
             print(f"Reached the score of {schedule.stop_at:g} after {learner.num_timesteps:,} decisions.")
         _conclude(record, rate(learner.num_timesteps - began_at, record.seconds - began), go_on)
@@ -140,7 +140,7 @@ def announce(learner: Learner, steps: int, schedule: Schedule, run: str, max_min
         "if interrupted": _prospect(learner, schedule, run),
     }
     with unheard_is_fine(sys.stdout):
-        print(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
+        say(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
         print_rows(rows)
 
 
@@ -160,8 +160,8 @@ def _conclude(record: RunRecord, pace: float, go_on: Directions) -> None:
     mean = "no episode ended" if record.mean_return is None else figure(record.mean_return)
     print(f"Mean return of the last 100 episodes: {mean}")
     print(f"Speed: {pace:,.0f} steps/s")
-    print(f"Files: {go_on.run}")
-    print(f"Evaluate it: {go_on.evaluate}")
+    say(f"Files: {go_on.run}")
+    say(f"Evaluate it: {go_on.evaluate}")
 
 
 def _stopped(learner: Learner) -> str:

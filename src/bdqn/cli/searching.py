@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, correctable, on_one_line
+from bdqn.cli.common import RunFailed, correctable, say
 from bdqn.cli.options import Parser, beside_settings, flags, text_of
 from bdqn.settings import SettingError
 
@@ -68,7 +68,7 @@ def _carry_out(search: Search, out: Path, workers: int, retries: int, *, quiet: 
         with interruptible() as stop:
             for outcome in carry_out_search(search, study, folder, Local(), workers, retries, watch, stop):
                 if not quiet or outcome.score is None:
-                    print(_line(search, outcome), flush=True)
+                    say(_line(search, outcome))
         found = outcomes(study)
     # A file may ask for fewer than there are already.
     print(f"{len(found)} of {max(search.trials, len(found))} trials are judged.")
@@ -82,7 +82,7 @@ def _carry_out(search: Search, out: Path, workers: int, retries: int, *, quiet: 
 
 def _line(search: Search, outcome: Outcome) -> str:
     values = " ".join(f"{name}={_short(value)}" for name, value in outcome.values.items())
-    score = f"failed: {on_one_line(outcome.message)}" if outcome.score is None else f"{outcome.score:.2f}"
+    score = f"failed: {outcome.message}" if outcome.score is None else f"{outcome.score:.2f}"
     return f"trial {outcome.number}: {search.objective} {score}  {values}"
 
 
@@ -91,12 +91,13 @@ def _short(value: object) -> str:
 
 
 def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
+    from bdqn import durable
     from bdqn.toml import toml_text
 
     print("\nthe best of them:")
     for outcome in found[:SHOWN]:
         if outcome.score is not None:
-            print(f"  {_line(search, outcome)}")
+            say(f"  {_line(search, outcome)}")
     trial = search.sweep(found[0].number, found[0].values).trials[0]
     words = ["bdqn", "train", "--env", trial.env, "--agent", trial.agent]
     beside = beside_settings(trial.preset, trial.num_envs)
@@ -104,5 +105,5 @@ def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
     print(f"\n{shlex.join(words)}")
     with correctable():
         best = toml_text({**beside, "agents": {search.group: {"agent": trial.agent, **trial.settings}}})
-        (out / "best.toml").write_text(best.lstrip(), encoding="utf-8")
+        durable.write_file(out / "best.toml", best.lstrip().encode())
     print(f"{out}: {out / 'best.toml'} has the same for a sweep file; bdqn compare {out} shows all runs")

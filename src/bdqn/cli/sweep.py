@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, correctable, on_one_line
+from bdqn.cli.common import RunFailed, correctable, say
 from bdqn.cli.options import Parser
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import SettingError
@@ -89,9 +89,9 @@ def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
     with unheard_is_fine(sys.stdout):
         print(f"{len(work.done)} of {len(sweep.trials)} trials are finished. Compare them: bdqn compare {out}")
         for trial, message in work.failed.items():
-            print(f"  failed: {trial.label}: {on_one_line(message)} ({folder.log(trial)})")
+            say(f"  failed: {trial.label}: {message} ({folder.log(trial)})")
         for trial, note in work.notes.items():
-            print(f"  {trial.label} {note}")
+            say(f"  {trial.label} {note}")
     if work.failed:
         raise RunFailed(f"{len(work.failed)} trials failed. The same command tries them again.")
     return 0 if len(work.done) == len(sweep.trials) else 130

@@ -56,6 +56,7 @@ def run(argv: list[str]) -> int:
     learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
+    from bdqn import generation
     from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
     from bdqn.directory import claim_directory, locked, new_directory
@@ -71,7 +72,7 @@ def run(argv: list[str]) -> int:
     with locked(folder, new=True) as claim:
         if not args.quiet:
             announce(learner, steps, schedule, called, options.max_minutes)
-        checkpoints = Checkpoints(folder / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
+        checkpoints = Checkpoints(generation.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay)
         with correctable():
             record = RunRecord(
                 folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents.bdqn import Settings
-from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch
+from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch, say
 from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import Setting, SettingError, build, setting, settings_of
@@ -113,7 +113,8 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     for note in _notes(stages, len(donor.learner.agent.replay)):
         print(f"note: {note}")
     chosen = as_settings(stages[-1].best.values)
-    print(f"\nchosen, with the highest means: {_train_command(donor, chosen)}")
+    print()
+    say(f"chosen, with the highest means: {_train_command(donor, chosen)}")
     if out is not None:
         from bdqn.toml import toml_text
 
@@ -160,8 +161,8 @@ def _outlook() -> Iterator[Callable[[float], None]]:
 def _announce(donor: Donor, options: Options) -> None:
     learner = donor.learner
     source = f"{donor.played:,} decisions played for this" if donor.played else "the run's replay memory"
+    say(f"{learner.configuration.agent} on {learner.env_name}, trained for {_trained(donor):,} decisions")
     print(
-        f"{learner.configuration.agent} on {learner.env_name}, trained for {_trained(donor):,} decisions\n"
         "  frozen       its torso and dense layers; a Bayesian last layer takes the place of its own\n"
         f"  regressed on {len(learner.agent.replay):,} transitions ({source}), and what each candidate adds\n"
         f"  played       {options.episodes} episodes for each candidate, by Thompson sampling, seed {options.seed}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bdqn.cli.common import correctable, load_to_play
+from bdqn.cli.common import correctable, load_to_play, say
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.settings import build, setting, settings_of
 
@@ -51,5 +51,5 @@ def run(argv: list[str]) -> int:
         html = watch_page(recording)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(html, encoding="utf-8")
-    print(f"{args.out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
+    say(f"{args.out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
     return 0

@@ -6,19 +6,21 @@ A comparison is read from a sweep's directory, or from two files small enough to
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bdqn import generation
+from bdqn import files, generation
+from bdqn.files import DamagedFile
 from bdqn.report import stats
+from bdqn.report.cells import from_text, write_table
 from bdqn.report.figures import WINDOW, learning_curve
-from bdqn.report.load import Array, Run, number, read_json, read_run, read_table
+from bdqn.report.load import LARGEST, Array, Run, number, read_finite, read_meta, read_run
 from bdqn.sweep.folder import SweepFolder
 
 POINTS = 200  # of the curve that an area is taken of
@@ -106,6 +108,20 @@ def caution(results: Iterable[Result]) -> str:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """A run as a list of trials names it, and where it should be."""
+
+    place: Callable[[], Path]  # refused where a link leads there
+    group: str
+    env: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        return label_of(self.group, self.env, self.seed)
+
+
+@dataclass(frozen=True)
 class _Trial:
     """A run directory, as far as it is compared."""
 
@@ -128,23 +144,29 @@ class _Trial:
 
 def read_comparison(folder: Path) -> Comparison:
     """What a sweep's directory holds."""
-    rows = SweepFolder(folder).rows()
+    sweep = SweepFolder(folder)
+    rows = sweep.rows()
     if not rows:
         problem = "holds no sweep (no trials.csv)" if folder.exists() else "does not exist"
         raise FileNotFoundError(f"{folder} {problem}: give the directory that bdqn sweep printed.")
+    return compare([Listed(partial(sweep.place, row), row["group"], row["env"], int(row["seed"])) for row in rows])
+
+
+def compare(listed: Iterable[Listed]) -> Comparison:
+    """Runs, wherever they are."""
     trials, remarks = [], []
-    for row in rows:
-        label = label_of(row["group"], row["env"], row["seed"])
+    for one in listed:
         try:
-            trial = _read_trial(folder / "trials" / row["trial"], row["group"])
+            trial = _read_trial(one.place(), one.group)
+            _require_agreement(trial, one)
         except (OSError, ValueError, KeyError) as error:
-            remarks.append(f"{label} is missing: {error}")
+            remarks.append(f"{one.label} is missing: {error}")
             continue
         if not len(trial.run.step):
-            remarks.append(f"{label} is missing: no episode has ended.")
+            remarks.append(f"{one.label} is missing: no episode has ended.")
             continue
         if trial.failed:  # what it scored before it did is not what it would have come to
-            remarks.append(f"{label} is missing: it failed after {trial.decisions:,} decisions (its log says why).")
+            remarks.append(f"{one.label} is missing: it failed after {trial.decisions:,} decisions (its log says why).")
             continue
         trials.append(trial)
     end = _ends(trials)
@@ -178,14 +200,24 @@ def _ends(trials: Sequence[_Trial]) -> dict[str, int]:
     return {env: min(mine)[1] for env, mine in ends.items()}
 
 
+def _require_agreement(trial: _Trial, listed: Listed) -> None:
+    """A run of another environment or seed than it is listed with would be taken for what it is not."""
+    if (trial.env, trial.run.seed) != (listed.env, listed.seed):
+        raise DamagedFile(
+            f"{trial.run.path / 'config.toml'} is of {trial.env}, seed {trial.run.seed}: it is not the trial that "
+            "trials.csv names."
+        )
+
+
 def _read_trial(folder: Path, group: str) -> _Trial:
-    run, status = read_run(folder), read_json(folder / "meta.json").get("status")
-    planned, decisions = int(run.config["steps"]), generation.latest_step(folder / "checkpoints")
+    run, status = read_run(folder), read_meta(folder).get("status")
+    planned, decisions = int(run.config["steps"]), generation.latest_step(generation.folder_of(folder))
     if decisions is None:  # it keeps none, or is on its way to the first
         decisions = planned if status == "finished" else int(run.step[-1]) if len(run.step) else 0
-    path = folder / "evaluations.csv"
-    table = read_table(path) if path.exists() else dict.fromkeys(EVALUATION, np.zeros(0))
-    evaluations = {name: table[name] for name in EVALUATION}
+    try:
+        evaluations = read_finite(folder / "evaluations.csv", EVALUATION)
+    except FileNotFoundError:
+        evaluations = dict.fromkeys(EVALUATION, np.zeros(0))
     return _Trial(group, str(run.config["env"]), run, decisions, planned, status == "failed", evaluations)
 
 
@@ -257,42 +289,50 @@ def comparison_of(results: Sequence[Result], remarks: Sequence[str]) -> Comparis
 def write_results(folder: Path, comparison: Comparison) -> None:
     """Every run's scores as runs.csv, and every learning curve as curves.csv."""
     results = comparison.results
-    _write(folder / "runs.csv", RUN_COLUMNS, ([_cell(getattr(r, name)) for name in RUN_COLUMNS] for r in results))
+    rows = ([_cell(getattr(result, name)) for name in RUN_COLUMNS] for result in results)
+    write_table(folder / "runs.csv", [RUN_COLUMNS, *rows])
     points = ((r, *point) for r in results for point in zip(r.step, r.curve, strict=True))
     lines = ((r.env, r.group, r.seed, f"{step:g}", f"{value:.4g}") for r, step, value in points)
-    _write(folder / "curves.csv", CURVE_COLUMNS, lines)
+    write_table(folder / "curves.csv", [CURVE_COLUMNS, *lines])
 
 
 def read_results(folder: Path) -> Comparison:
     """What ``write_results`` has written."""
-    points: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    points: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     for key, cells in _read(folder / "curves.csv", CURVE_COLUMNS):
-        points.setdefault(key, []).append((number(cells["step"]), number(cells["return"])))
-    results = []
+        points.setdefault(key, []).append((cells["step"], cells["return"]))
+    results, lengths = [], {key[:2]: len(curve) for key, curve in points.items()}
     for key, cells in _read(folder / "runs.csv", RUN_COLUMNS):
         if key not in points:
-            raise ValueError(f"{folder / 'curves.csv'} has no curve of {label_of(key[1], key[0], key[2])}.")
+            raise DamagedFile(f"{folder / 'curves.csv'} has no curve of {label_of(key[1], key[0], key[2])}.")
         env, group, seed = key
-        scores = {kind: number(cells[kind]) for kind in SCORES}
+        if len(points[key]) != lengths[env, group]:
+            raise DamagedFile(
+                f"{folder / 'curves.csv'}: curves of {group} on {env} have not the same number of points."
+            )
+        scores = {kind: cells[kind] for kind in SCORES}
         step, curve = np.array(points[key]).T
-        results.append(Result(env, group, int(seed), int(cells["decisions"]), **scores, step=step, curve=curve))
+        results.append(Result(env, group, seed, int(cells["decisions"]), **scores, step=step, curve=curve))
     return comparison_of(results, ())
 
 
-def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != tuple(columns):
-            raise ValueError(f"{path} has not the columns {', '.join(columns)}: write it again with bdqn compare.")
-        for row in reader:
-            yield tuple(row[name] for name in columns[:3]), row
-
-
-def _write(path: Path, columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(lines)
+def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, str, int], dict[str, float]]]:
+    """Whose each row is (environment, group and seed), and its numbers, decisions first."""
+    rows = files.rows(path)
+    if next(rows, []) != list(columns):
+        raise DamagedFile(f"{path} has not the columns {', '.join(columns)}: write it again with bdqn compare.")
+    for line, row in enumerate(rows, 2):
+        try:
+            env, group, seed, *cells = row
+            numbers = dict(zip(columns[3:], map(number, cells), strict=True))
+            decisions, *others = numbers.values()
+            sensible = 0 <= decisions < LARGEST and not any(abs(value) >= LARGEST for value in others)
+            if not sensible or not (env + group).isprintable():
+                raise ValueError("this is no run's.")
+            key = from_text(env), from_text(group), int(seed)
+        except ValueError as error:
+            raise DamagedFile(f"{path}: line {line}: {error}") from error
+        yield key, numbers
 
 
 def _cell(value: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
+from bdqn import durable
 from bdqn.report import stats
 from bdqn.report.load import Array, Run
 
@@ -198,8 +200,10 @@ def _draw_band(
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that its path ends with; without the time, so that the same gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    picture, kind = io.BytesIO(), path.suffix.removeprefix(".")
     with rc_context({"svg.hashsalt": "bdqn", "pdf.fonttype": 42}):  # fonts that publishers accept
-        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=TIMELESS.get(path.suffix))
+        figure.savefig(picture, format=kind, dpi=150, bbox_inches="tight", metadata=TIMELESS.get(path.suffix))
+    durable.write_file(path, picture.getvalue())
 
 
 def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str]) -> list[str]:

@@ -54,16 +54,16 @@ def distinct(folders: Iterable[Path]) -> list[Path]:
 
 
 def is_sweep(folder: Path) -> bool:
-    return (folder / "trials.csv").exists()
+    return os.path.lexists(folder / "trials.csv")
 
 
 def is_run(folder: Path) -> bool:
-    return (folder / "config.toml").is_file()
+    return os.path.lexists(folder / "config.toml")
 
 
 def is_kept(folder: Path) -> bool:
     """Whether this is what `bdqn compare --out` wrote; in a sweep's own directory there is more than that."""
-    return (folder / "runs.csv").is_file() and not is_sweep(folder)
+    return os.path.lexists(folder / "runs.csv") and not is_sweep(folder)
 
 
 def _below(place: Path) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from bdqn import durable
+from bdqn.report.cells import write_table
 from bdqn.report.html import Html, tag
 
 MISSING = "missing"  # what a cell says that waits for a run
@@ -162,9 +163,8 @@ class Grid:
 
     def write(self, folder: Path) -> None:
         """NAME.csv, NAME.md and NAME.tex."""
-        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(self.csv_lines())
-        (folder / f"{self.name}.md").write_text(self.markdown(), encoding="utf-8")
+        write_table(folder / f"{self.name}.csv", self.csv_lines())
+        durable.write_file(folder / f"{self.name}.md", self.markdown().encode())
         write_latex(folder / f"{self.name}.tex", [self])
 
     def _strong(self, row: int, column: int) -> str:

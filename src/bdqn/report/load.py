@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import tomllib
+import os
+from array import array
 from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bdqn import files
+from bdqn.files import DamagedFile
+from bdqn.settings import SettingError
+
 Array = NDArray[np.float64]
-IDENTITY = ("agent", "env", "seed", "steps")  # what every run's configuration says
-
-
-class DamagedFile(ValueError):
-    """A file that does not hold what a run writes there; the message names it."""
+IDENTITY = {"agent": str, "env": str, "seed": int, "steps": int}  # what every run's configuration says
+TABLES = ("settings", "env_kwargs")  # what it may say besides, by name
+LARGEST = 1e100  # of what a run counts and earns: sums and squares of it are still numbers
+EPISODES = ("step", "return", "length")  # columns of episodes.csv
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,19 @@ class Run:
 
 def read_table(path: Path, columns: Sequence[str] = ()) -> dict[str, Array]:
     """A CSV file of numbers, by column, at least with these; what is empty is NaN."""
+    numbers = array("d")  # which takes less memory than a list
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            heading, *rows = list(csv.reader(file)) or [[]]
+        rows = files.rows(path)
+        heading = next(rows, [])
         if not heading:
             raise ValueError("it is empty: was its run stopped before it began?")
         _require(columns, heading)
-        numbers = [_numbers(row, len(heading), line) for line, row in enumerate(rows, 2)]
-    except (ValueError, csv.Error) as error:
+        files.require_room(path, 4 * os.stat(path).st_size)  # a cell takes two bytes at least, and a number eight
+        for line, row in enumerate(rows, 2):
+            numbers.extend(_numbers(row, len(heading), line))
+    except SettingError:  # which names the file already
+        raise
+    except ValueError as error:
         raise DamagedFile(f"{path}: {error}") from error
     return dict(zip(heading, np.array(numbers).reshape(-1, len(heading)).T, strict=True))
 
@@ -58,13 +64,11 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> dict[str, Array]:
 def read_config(folder: Path) -> dict[str, Any]:
     """A run's configuration."""
     path = folder / "config.toml"
-    if not path.is_file():
+    if not os.path.lexists(path):
         raise FileNotFoundError(f"{folder} is no run directory (no config.toml).")
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-        _require(IDENTITY, config)
-    except ValueError as error:
-        raise DamagedFile(f"{path}: {error}") from error
+    config = files.read_toml(path)
+    files.require(path, config, IDENTITY)
+    files.require(path, config, {name: dict for name in TABLES if name in config})
     return config
 
 
@@ -72,16 +76,25 @@ def read_run(path: str | Path) -> Run:
     """The run in this directory."""
     folder = Path(path)
     config = read_config(folder)
-    episodes = read_table(folder / "episodes.csv", ("step", "return", "length"))
-    return Run(folder, config, episodes["step"], episodes["return"], episodes["length"])
+    episodes = read_finite(folder / "episodes.csv", EPISODES)
+    return Run(folder, config, *(episodes[name] for name in EPISODES))
 
 
-def read_json(path: Path) -> Mapping[str, Any]:
-    """What a JSON file says by name; empty if it is missing or damaged."""
-    with suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    return {}
+def read_meta(folder: Path) -> Mapping[str, Any]:
+    """What a run's meta.json says by name; nothing if there is none."""
+    try:
+        return files.read_json(folder / "meta.json")
+    except FileNotFoundError:
+        return {}
+
+
+def read_finite(path: Path, columns: Sequence[str]) -> dict[str, Array]:
+    """These columns of a CSV file, without a number that no run can have come to."""
+    table = read_table(path, columns)
+    for name in columns:
+        if not (np.abs(table[name]) < LARGEST).all():
+            raise DamagedFile(f"{path}: its column {name} holds what no run can have come to.")
+    return {name: table[name] for name in columns}
 
 
 def number(cell: str) -> float:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import numpy as np
 
+from bdqn import files
 from bdqn.agents import AGENTS
-from bdqn.report.compare import Comparison, Result, comparison_of, is_seed, read_comparison, read_results
+from bdqn.files import DamagedFile, inside
+from bdqn.report.compare import Comparison, Listed, Result, compare, comparison_of, is_seed, read_results
 from bdqn.report.find import is_kept, is_run, is_sweep
-from bdqn.report.load import Array, DamagedFile, read_config, read_json, read_run, read_table
-from bdqn.sweep.folder import COLUMNS, SweepFolder
+from bdqn.report.load import Array, read_config, read_meta, read_run, read_table
+from bdqn.settings import SettingError
+from bdqn.sweep.folder import TRIALS, SweepFolder
 from bdqn.sweep.plan import suffix_of
 
 T = TypeVar("T")
@@ -49,7 +51,7 @@ class Record(Result):
     evaluated: tuple[Evaluated, ...]
     command: str
     path: Path
-    damage: str = ""  # why its metrics cannot be read
+    damage: tuple[str, ...] = ()  # why what else its files say cannot be read
 
     @property
     def kept(self) -> bool:
@@ -108,6 +110,10 @@ class _Place:
     config: Mapping[str, Any]  # empty if there is none yet
     sweep: Path | None = None  # which has named its group
 
+    def find(self) -> Path:
+        """Its directory; what a link within a sweep leads to is none."""
+        return self.path if self.sweep is None else inside(self.sweep, TRIALS, self.path.name)
+
     @property
     def kin(self) -> tuple[str, str]:
         """With whom it is compared to name its group: another family of environments has another preset."""
@@ -120,7 +126,10 @@ def read_runs(paths: Sequence[Path]) -> Runs:
     places, damaged = _all_places([path for path in paths if path not in kept])
     runs = _read_places(places) if places else Runs((), (), ())
     for path in kept:
-        runs = _joined(runs, _read_kept(path, runs))
+        try:
+            runs = _joined(runs, _read_kept(path, runs))
+        except SettingError as error:
+            damaged.append(f"{path} is missing: {error}")
     return replace(runs, remarks=(*damaged, *runs.remarks, *(_other_lengths(runs) if kept else ())))
 
 
@@ -145,19 +154,13 @@ def _all_places(paths: Sequence[Path]) -> tuple[list[_Place], list[str]]:
     for path in paths:
         try:
             places += _places(path)
-        except DamagedFile as error:
+        except SettingError as error:
             damaged.append(f"{path} is missing: {error}")
     return list(_apart(_split(places))), damaged
 
 
 def _compared(places: Sequence[_Place]) -> Comparison:
-    # All of them as one list of trials: whatever compares a sweep's runs compares these.
-    with TemporaryDirectory() as folder:
-        with (Path(folder) / "trials.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows((p.path.resolve(), p.group, p.agent, p.env, p.seed) for p in places)
-        return read_comparison(Path(folder))
+    return compare(Listed(p.find, p.group, p.env, int(p.seed)) for p in places)
 
 
 def _read_places(places: Sequence[_Place]) -> Runs:
@@ -172,8 +175,9 @@ def _read_places(places: Sequence[_Place]) -> Runs:
 def _places(path: Path) -> Iterator[_Place]:
     if is_sweep(path):
         for row in SweepFolder(path).rows():
-            folder = path / "trials" / row["trial"]
-            yield _Place(folder, row["group"], row["agent"], row["env"], row["seed"], _config(folder), path)
+            names = (row["group"], row["agent"], row["env"], row["seed"])
+            place = _Place(path / TRIALS / row["trial"], *names, config={}, sweep=path)
+            yield replace(place, config=_config(place))
         return
     if not is_run(path):
         problem = "holds neither runs nor sweeps" if path.exists() else "does not exist"
@@ -247,32 +251,38 @@ def _numbered(group: str) -> Iterator[str]:
 def _record(result: Result, place: _Place) -> Record:
     folder = place.path
     run = read_run(folder)
-    metrics, damage = _metrics(folder / "metrics.csv")
+    damage: list[str] = []
+    metrics: Mapping[str, Array] = _readable(lambda: read_table(folder / "metrics.csv", ("step",)), {}, damage)
+    command = _readable(lambda: files.read_text(folder / "command.txt", files.NOTES), "", damage)
+    evaluated = [_readable(partial(_evaluated, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))]
     return Record(
         **vars(result),
         agent=place.agent,
         config=run.config,
-        meta=read_json(folder / "meta.json"),
+        meta=read_meta(folder),
         metrics=metrics,
         episodes=(run.step, run.raw_return),
-        evaluated=tuple(_evaluated(folder)),
-        command=_text(folder / "command.txt"),
+        evaluated=tuple(found for found in evaluated if found),
+        command=command.strip(),
         path=folder,
-        damage=damage,
+        damage=tuple(damage),
     )
 
 
-def _metrics(path: Path) -> tuple[Mapping[str, Array], str]:
-    """A run's metrics, and why there are none if they cannot be read: its scores are known all the same."""
+def _readable(read: Callable[[], T], otherwise: T, problems: list[str]) -> T:
+    """What a file of a run says; if it cannot be read, why not: its scores are known all the same."""
     try:
-        return (read_table(path, ("step",)) if path.exists() else {}), ""
-    except DamagedFile as error:
-        return {}, str(error)
+        return read()
+    except FileNotFoundError:
+        pass
+    except (OSError, SettingError) as error:
+        problems.append(str(error))
+    return otherwise
 
 
 def _damaged(record: Record) -> Iterator[str]:
-    if record.damage:
-        yield f"{record.label}: its metrics are left out. {record.damage}"
+    for problem in record.damage:
+        yield f"{record.label}: a file of it is left out. {problem}"
 
 
 def _of_its_time(record: Record) -> Record:
@@ -290,24 +300,19 @@ def _of_another_time(record: Record) -> Iterator[str]:
             )
 
 
-def _config(folder: Path) -> Mapping[str, Any]:
+def _config(place: _Place) -> Mapping[str, Any]:
     """A run's configuration; empty if there is none, or none that can be read."""
     with suppress(FileNotFoundError, DamagedFile):
-        return read_config(folder)
+        return read_config(place.find())
     return {}
 
 
-def _evaluated(folder: Path) -> Iterator[Evaluated]:
-    for path in sorted(folder.glob("evaluat*.json")):
-        found = read_json(path)
-        with suppress(KeyError, TypeError, ValueError):
-            yield Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    return ""
+def _evaluated(path: Path) -> Evaluated:
+    found = files.read_json(path, files.EVALUATION)
+    try:
+        return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DamagedFile(f"{path} holds no evaluation: {type(error).__name__}: {error}.") from error
 
 
 # --- kept results -------------------------------------------------------------------------------------------------

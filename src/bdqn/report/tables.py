@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bdqn.report import stats
+from bdqn.report.cells import write_table
 from bdqn.report.compare import SCORES, Comparison
 from bdqn.report.grid import DASH, Cell, Column, Grid, grid
 from bdqn.report.stats import SeedScores
@@ -189,11 +189,8 @@ def _place(envs: Iterable[str], comparison: Comparison) -> str:
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Rows as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in fields(Row))
-        for row in rows:
-            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()])
+    lines = ([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()] for row in rows)
+    write_table(path, [[field.name for field in fields(Row)], *lines])
 
 
 def layout(rows: Sequence[Row], statistics: Sequence[str] = ()) -> list[list[str]]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bdqn import durable, files
 from bdqn.exit_codes import LOST, code_of
 from bdqn.extras import missing
 from bdqn.settings import SettingError
@@ -80,11 +81,10 @@ class Cluster:
 
     def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Task:
         self.look()
-        command = trial.command(folder.run(trial).resolve(), steps)
-        place = folder.folder.resolve() / TOKEN, self._token
-        ref = self._task.options(num_cpus=trial.threads).remote(
-            command, folder.log(trial).resolve(), trial.threads, *place
-        )
+        there = SweepFolder(folder.folder.resolve())
+        command = trial.command(there.run(trial), steps)
+        place = there.folder / TOKEN, self._token
+        ref = self._task.options(num_cpus=trial.threads).remote(command, there.log(trial), trial.threads, *place)
         return Task(self, ref)
 
     def look(self) -> None:
@@ -102,9 +102,9 @@ class Cluster:
 def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, token: str) -> int:
     """Runs in a worker of Ray: the same process that a local sweep would start, so its files are the same."""
     try:
-        if shared.read_text() != token:
+        if files.read_text(shared, files.KB) != token:
             return NOT_SHARED
-    except OSError:
+    except (OSError, ValueError):
         return NOT_SHARED
     try:
         process = Process(command, log, threads)
@@ -143,7 +143,7 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
     if address != "local":
         check_address(address)
     token = secrets.token_hex(16)
-    (folder / TOKEN).write_text(token)
+    durable.write_file(folder / TOKEN, token.encode())
     here = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     where = here if address == "local" else {"address": address}
 

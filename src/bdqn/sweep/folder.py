@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import os
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bdqn import durable, generation
+from bdqn import durable, files, generation
+from bdqn.files import DamagedFile, inside
 from bdqn.settings import SettingError
 from bdqn.sweep.plan import Sweep, Trial
 
 COLUMNS = ("trial", "group", "agent", "env", "seed")
+TRIALS, LOGS = "trials", "logs"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
+_SEED = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class SweepFolder:
         there = {path.name for path in self.folder.iterdir()} - {"lock"}
         if there and "trials.csv" not in there:
             raise SettingError(f"{self.folder} is not empty, and holds no sweep: choose another directory.")
-        for name in ("trials", "logs"):
-            durable.make_directory(self.folder / name)
+        for name in (TRIALS, LOGS):
+            durable.make_directory(inside(self.folder, name))
         names = {trial.name for trial in sweep.trials}
         rows = {_place(row): row for row in self.rows() if row["trial"] not in names}
         rows |= {_place(row): row for row in map(_row, sweep.trials)}
@@ -62,19 +65,26 @@ class SweepFolder:
     def rows(self) -> list[dict[str, str]]:
         """The trials that were ever part of this sweep."""
         path = self.folder / "trials.csv"
-        if not path.exists():
+        try:
+            heading, *rows = list(files.rows(path, files.TRIALS)) or [[]]
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise SettingError(f"{path} is not a sweep's list of trials: choose another directory.")
-            return list(reader)
+        if tuple(heading) != COLUMNS:
+            raise DamagedFile(f"{path} is not a sweep's list of trials: choose another directory.")
+        for line, row in enumerate(rows, 2):
+            if len(row) != len(COLUMNS) or not _is_trial(*row):
+                raise DamagedFile(f"{path} does not describe a trial in line {line}: {row!r:.200}.")
+        return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+    def place(self, row: Mapping[str, str]) -> Path:
+        """The directory of one of these trials."""
+        return inside(self.folder, TRIALS, row["trial"])
 
     def run(self, trial: Trial) -> Path:
-        return self.folder / "trials" / trial.name
+        return inside(self.folder, TRIALS, trial.name)
 
     def log(self, trial: Trial) -> Path:
-        return self.folder / "logs" / f"{trial.name}.txt"
+        return inside(self.folder, LOGS) / f"{trial.name}.txt"
 
     def disk(self) -> str:
         """The disk that it is on, and what is free there."""
@@ -86,8 +96,7 @@ class SweepFolder:
     def message(self, trial: Trial) -> str:
         """The last thing that a trial's process said."""
         with suppress(OSError):
-            lines = self.log(trial).read_text(errors="replace").splitlines()
-            return next((line for line in reversed(lines) if line.strip()), "")
+            return files.last_line(self.log(trial))
         return ""
 
     def progress(self, trial: Trial, steps: int) -> Progress:
@@ -95,17 +104,17 @@ class SweepFolder:
         run = self.run(trial)
         decisions, rate = 0, 0.0
         with suppress(OSError, ValueError, IndexError):
-            cells = _last_line(run / "timing.csv").split(",")
+            cells = files.last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
         saved, finished = self.checkpoint(trial), False
         complete = saved >= steps or (saved >= 0 and trial.schedule.get("stop_at") is not None)
         with suppress(OSError, ValueError, KeyError):
-            finished = json.loads((run / "meta.json").read_text())["status"] == "finished" and complete
+            finished = files.read_json(run / "meta.json")["status"] == "finished" and complete
         return Progress(max(decisions, saved), finished, rate)
 
     def checkpoint(self, trial: Trial) -> int:
         """The decision of its latest checkpoint; -1 without one."""
-        step = generation.latest_step(self.run(trial) / "checkpoints")
+        step = generation.latest_step(generation.folder_of(self.run(trial)))
         return -1 if step is None else step
 
 
@@ -113,12 +122,9 @@ def _row(trial: Trial) -> dict[str, str]:
     return {"trial": trial.name, "group": trial.group, "agent": trial.agent, "env": trial.env, "seed": str(trial.seed)}
 
 
+def _is_trial(name: str, group: str, agent: str, env: str, seed: str) -> bool:
+    return bool(_NAME.fullmatch(name) and (group + agent + env).isprintable() and _SEED.fullmatch(seed))
+
+
 def _place(row: Mapping[str, str]) -> tuple[str, ...]:
     return row["group"], row["env"], row["seed"]
-
-
-def _last_line(path: Path) -> str:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 200))
-        return file.read().decode().splitlines()[-1]

@@ -24,7 +24,6 @@ so that the same trial is the same directory in every sweep, and a longer sweep 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -33,6 +32,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from bdqn import files
 from bdqn.configure import configure
 from bdqn.device import check_threads
 from bdqn.schedule import Schedule
@@ -135,11 +135,9 @@ def read_scales(path: Path, *, imports: bool = False) -> dict[str, Sweep]:
 def read_content(path: Path) -> dict[str, Any]:
     """A TOML file's content."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return files.read_given(path)
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"{path} is no TOML file: {error}.") from error
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from bdqn import durable
+from bdqn import durable, files
 from bdqn.extras import missing
 from bdqn.report.compare import read_result
 from bdqn.seeding import integer_seed
@@ -75,8 +75,8 @@ def open_study(search: Search, folder: Path) -> optuna.Study:
 
 def _take_back_half_a_line(path: Path) -> None:
     """A line that a kill has cut short would spoil all that follows it."""
-    if path.exists():
-        data = path.read_bytes()
+    with suppress(FileNotFoundError):
+        data = files.read(path, files.STUDY)
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:
             durable.write_file(path, whole)

@@ -1,0 +1,34 @@
+"""What is written as TOML is read back as it was."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+
+from bdqn.toml import toml_text
+
+CODE_POINTS = [chr(i) for i in range(sys.maxunicode + 1) if not 0xD800 <= i <= 0xDFFF]  # all that a text may hold
+
+
+def test_every_character_is_read_back() -> None:
+    everything = "".join(CODE_POINTS)
+    content = {"text": everything}
+    assert tomllib.loads(toml_text(content)) == content
+
+
+def test_every_control_character_is_read_back_by_itself() -> None:
+    for character in CODE_POINTS[:0x300]:
+        content = {character: character, "table": {character: character}}
+        assert tomllib.loads(toml_text(content)) == content, hex(ord(character))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, 0, -(10**30), 1e-300, -0.5, 1e16, float("inf"), "", "'\"\\", [], [[1.5], ["x"]], {"": {"a b": [{}]}}],
+)
+def test_every_kind_of_value_is_read_back(value: Any) -> None:
+    content = {"value": value, "table": {"value": value}}
+    assert tomllib.loads(toml_text(content)) == content
