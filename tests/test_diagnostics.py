@@ -177,6 +177,7 @@ class Counting(MatchingAction):
     """Observes how many decisions it has seen; an episode takes seven of them."""
 
     count = 0
+    observation_space = gym.spaces.Box(0, np.inf, (2,), np.float32)
 
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
         return np.array([self.count, 0], np.float32), {}

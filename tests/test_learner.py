@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.agents import AGENTS
+from bdqn.evaluation import evaluate
 from bdqn.playback import record
 from bdqn.settings import SettingError, settings_of
 from probes import MatchingAction, ObservedReward
@@ -292,3 +293,12 @@ def test_a_loaded_agent_waits_for_its_memory_to_fill_before_it_learns_again(tmp_
 def test_the_random_agent_predicts_at_random() -> None:
     actions, _ = bdqn.make("random", "CartPole-v1", **QUICK).predict(observations(60))
     assert set(actions.tolist()) == {0, 1}
+
+
+def test_a_function_that_gives_the_same_environment_again_is_refused() -> None:
+    env = gym.make("CartPole-v1")
+    with pytest.raises(SettingError, match="one environment twice"):
+        bdqn.make("ddqn", lambda: env, num_envs=2)
+    learner = bdqn.make("ddqn", lambda: env)
+    with pytest.raises(SettingError, match="one environment twice"):
+        evaluate(learner, 1)

@@ -260,6 +260,8 @@ class Checkpoints:
             durable.discard(self._segments)
         if learner is not self._learner:
             raise ValueError(f"{self.folder} belongs to another learner.")
+        if self._replay_files is not None and not self._replay_files.are_there():
+            self._replay_files = None  # somebody has removed some: all of them are written again
         if self._save_replay and self._replay_files is None:
             self._replay_files = ReplayFiles(self._segments, learner.agent.replay)
         return self._replay_files

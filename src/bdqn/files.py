@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -41,6 +42,9 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 class DamagedFile(SettingError):
@@ -202,6 +206,11 @@ def require(path: Path, content: Mapping[str, Any], kinds: Mapping[str, Any]) ->
             or (kind is str and not value.isprintable())
         ):
             raise DamagedFile(f"{path} has no usable {name}: it was not written by this version of bdqn.")
+
+
+def printable(text: object) -> str:
+    """Text on one line, without what a terminal obeys: control characters, and changes of the direction of writing."""
+    return _OBEYED.sub(" ", str(text))
 
 
 def is_count(value: Any) -> bool:

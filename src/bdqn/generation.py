@@ -8,6 +8,7 @@ format of ``sha256sum``. Nothing is believed before it is checked, and nothing i
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -107,8 +108,11 @@ def name_of(step: int, due: str = "") -> str:
 
 
 def folder_of(run: Path) -> Path:
-    """Where a run's checkpoints are."""
-    return files.inside(run, "checkpoints")
+    """Where a run's checkpoints are, or will be."""
+    folder = files.inside(run, "checkpoints")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise files.UnsafeFile(f"{folder} is no directory, where checkpoints are expected: move it away.")
+    return folder
 
 
 def all_in(folder: Path) -> list[Path]:

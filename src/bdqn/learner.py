@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Never
@@ -95,7 +96,8 @@ def _family_of(source: Source) -> str:
     try:
         return family(sample)
     finally:
-        sample.close()
+        with suppress(Exception):
+            sample.close()
 
 
 class Learner:
@@ -213,9 +215,12 @@ class Learner:
             seed = integer_seed(seeds[i], f"restart-{attempt}-after-{self.num_timesteps}")
             return wrap(self.make_env(evaluation=evaluation)), seed
 
-        own = self.supervision
+        own, made = self.supervision, [self.make_env(evaluation=evaluation) for _ in seeds]
+        apart = [*made, *(self.envs.envs if evaluation else ())]
+        if not isinstance(self.env_source, gym.Env) and len({id(env.unwrapped) for env in apart}) < len(apart):
+            raise SettingError("The function gave one environment twice, but must make a new one each time.")
         return Environments(
-            [wrap(self.make_env(evaluation=evaluation)) for _ in seeds],
+            list(map(wrap, made)),
             seeds,
             supervisor=Supervisor(own.restart_env, own.step_timeout, remake) if own else None,
             said=self._said_of_envs,

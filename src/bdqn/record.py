@@ -189,13 +189,24 @@ class RunRecord:
     def follow(self) -> bool:
         """See that the directory is still this run's, or DirectoryLost; says whether it had to be moved or mended."""
         news = self.claim.check() if self.claim else None
-        if self.claim is None or news is None:
-            return False
-        tell(news)
-        self.folder = self.claim.folder
-        for table in self._tables.values():
-            table.path = self.folder / table.path.name
-        return True
+        if self.claim is not None and news is not None:
+            tell(news)
+            self.folder = self.claim.folder
+            for table in self._tables.values():
+                table.path = self.folder / table.path.name
+        self._put_back_what_is_missing()
+        return news is not None
+
+    def _put_back_what_is_missing(self) -> None:
+        gone = [table for table in self._tables.values() if not table.is_in_place]
+        names = [table.path.name for table in gone]
+        if not os.path.lexists(self.folder / "config.toml"):
+            names.append("config.toml")
+            self._write_beginning()
+        for table in gone:
+            table.put_back(table.path)
+        if names:
+            tell(f"{', '.join(names)} of {self.folder} had been removed, and were written again.")
 
     def put_back(self, folder: Path) -> None:
         """Write the record again, into a new directory: its own was removed."""

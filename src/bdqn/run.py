@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from bdqn import generation
 from bdqn.checkpoint import Checkpoints
 from bdqn.evaluation import Stopped, check_can_evaluate, evaluate
 from bdqn.learner import Learner
@@ -96,7 +97,7 @@ def _saved_before_raising(
 ) -> Iterator[None]:
     try:
         yield
-    except Exception:
+    except (Exception, SystemExit):  # not KeyboardInterrupt: whoever asks twice does not want to wait
         if learner.is_whole:
             with suppress(Exception):  # what ended the run is what is told, not what followed from it
                 save(learner, record, checkpoints, evaluation_due=_evaluation_is_due(learner, record, schedule))
@@ -155,9 +156,10 @@ def _seal(learner: Learner, record: RunRecord, checkpoints: Checkpoints) -> None
 
 
 def _follow(record: RunRecord, checkpoints: Checkpoints) -> None:
-    """Write where the run's directory is now."""
+    """Write where the run's directory is now, and nowhere that a link leads to."""
     if record.follow():
         checkpoints.move(record.folder / checkpoints.folder.name)
+    generation.folder_of(record.folder)
 
 
 def _next(now: int, interval: int) -> float:

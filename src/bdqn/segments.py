@@ -54,6 +54,10 @@ class ReplayFiles:
         self._sealed = [s for s in self._sealed if s.start + s.frames > self._replay.oldest(s.env)]
         return sorted(self._sealed, key=lambda s: (s.env, s.start))
 
+    def are_there(self) -> bool:
+        """Whether all that are needed still stand where they were written."""
+        return all((self.folder / segment.name).exists() for segment in self.needed())
+
     def tail(self) -> bytes:
         """What is not sealed, of all environments, as a file."""
         replay = self._replay

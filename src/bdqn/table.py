@@ -49,6 +49,14 @@ class Table:
         self.flush()
         os.fsync(self._opened())
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its file is still where it was made."""
+        try:
+            return self._file is None or os.path.samestat(os.fstat(self._file), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
     def put_back(self, path: Path) -> None:
         """Write all of it again, elsewhere: its file was removed, but stays readable until it is closed."""
         if self._file is not None:

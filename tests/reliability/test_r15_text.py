@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bdqn.cli import main
-from bdqn.cli.common import on_one_line
+from bdqn.files import printable
 from bdqn.report.cells import as_text, from_text
 from bdqn.report.compare import Comparison, read_comparison, read_results, write_results
 from bdqn.report.runs import read_runs
@@ -53,8 +53,8 @@ def configured(run: Path, **changes: Any) -> None:
 
 def test_what_a_terminal_would_obey_is_left_out() -> None:
     obeyed = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066, 0x2028, 0xDC80)))
-    assert on_one_line(f"before{obeyed}after") == "before after"
-    assert on_one_line("Müller ε → 北京 🙂") == "Müller ε → 北京 🙂"
+    assert printable(f"before{obeyed}after") == "before after"
+    assert printable("Müller ε → 北京 🙂") == "Müller ε → 北京 🙂"
 
 
 def test_a_checkpoint_that_is_resumed_says_nothing_to_the_terminal(

@@ -148,3 +148,27 @@ def test_what_spoils_the_agent_is_still_not_saved(tmp_path: Path, monkeypatch: p
         patched.setattr(agent, "check_loss", refuse)
         assert main([*TRAIN, "--out", str(folder)]) == 1
     assert not saved(folder)
+
+
+def test_an_environment_that_calls_exit_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crashing, "error", SystemExit(0))
+    Crashing.crash_at = 250
+    assert main([*TRAIN, "--out", str(tmp_path / "run")]) == exit_codes.FAILED
+    assert saved(tmp_path / "run") == 249
+
+
+@pytest.mark.parametrize("broken", ["get_env_state", "set_env_state"])
+def test_a_state_that_cannot_be_told_or_taken_back_costs_the_episode_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    def fail(_self: object, *_: object) -> None:
+        raise RuntimeError("no connection")
+
+    monkeypatch.setattr(Crashing, "get_env_state", lambda _: {}, raising=False)
+    monkeypatch.setattr(Crashing, "set_env_state", lambda _, state: None, raising=False)
+    monkeypatch.setattr(Crashing, broken, fail)
+    assert main([*TRAIN, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert main(["resume", str(tmp_path / "run"), "--steps", "450", "--quiet"]) == 0
+    assert f"{broken}() of" in capsys.readouterr().err
+    assert saved(tmp_path / "run") == 450

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 
 import bdqn
+from bdqn import exit_codes
 from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
 from bdqn.directory import claim_directory, locked
@@ -219,3 +221,55 @@ def test_python_checkpoints_stay_where_they_began(tmp_path: Path, monkeypatch: p
     assert saved(tmp_path.joinpath("x")) == 0
     assert len(list((tmp_path / "kept").glob("gen-*"))) == 2
     assert json.loads((tmp_path / "kept" / "gen-000000000010" / "manifest.json").read_text())["step"] == 10
+
+
+class Interfering(CartPoleEnv):
+    """Somebody does something to the run's directory before its 250th step."""
+
+    steps = 0
+    act: ClassVar[Callable[[], None]]
+
+    def step(self, action: Any) -> Any:
+        Interfering.steps += 1
+        if Interfering.steps == 250:
+            Interfering.act()
+        return super().step(action)
+
+
+gym.register("Interfering-v0", Interfering, max_episode_steps=500)
+
+
+def interfered(run: Path, act: Callable[[], None]) -> int:
+    Interfering.steps, Interfering.act = 0, staticmethod(act)
+    words = ("--env", "Interfering-v0", "--eval-freq", "0", "--save-freq", "100", "--steps", "400", "--out", str(run))
+    return main(["train", *SETTINGS[2:], *words])
+
+
+def test_a_directory_of_checkpoints_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    (mine / ".tmp-gen-notes").mkdir(parents=True)
+
+    def swap() -> None:
+        (run / "checkpoints").rename(run / "before")
+        (run / "checkpoints").symlink_to(mine)
+
+    assert interfered(run, swap) == exit_codes.DISK_FULL
+    assert [path.name for path in mine.iterdir()] == [".tmp-gen-notes"]
+
+
+def test_tables_and_segments_that_are_removed_are_written_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+
+    def remove() -> None:
+        for path in [*run.glob("*.csv"), run / "config.toml", *run.glob("checkpoints/replay/*")]:
+            path.unlink()
+
+    assert interfered(run, remove) == 0
+    assert "had been removed, and were written again" in capsys.readouterr().err
+    undisturbed = tmp_path / "undisturbed"
+    assert interfered(undisturbed, lambda: None) == 0
+    for name in ("episodes.csv", "metrics.csv", "config.toml"):
+        assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
+    assert Checkpoints(run / "checkpoints").load().replay  # which reads every segment

@@ -52,7 +52,8 @@ def test_a_second_interrupt_does_not_wait_and_loses_nothing(
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     _output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) in [(130, ""), (130, "bdqn: interrupted.\n")]  # it may have been done waiting
+    # It may have been done waiting, or, on a fast machine, be ending already: Python then has no handler any more.
+    assert (process.returncode, errors) in [(130, ""), (130, "bdqn: interrupted.\n"), (-signal.SIGINT, "")]
     assert complete(file, out)[0] == 0
     assert files(out, 1_500) == undisturbed[1]
 

@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import TextIO
 
 from bdqn import exit_codes
-from bdqn.cli.common import RunFailed, on_one_line, short_warnings
+from bdqn.cli.common import RunFailed, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
+from bdqn.files import printable
 from bdqn.progress import is_unheard, silence, tell
 from bdqn.settings import SettingError, nearest
 
@@ -62,7 +63,9 @@ def _run(arguments: list[str]) -> int:
             with short_warnings():
                 code: int = import_module(f"bdqn.cli.{verb}").run(rest)
         finally:
-            sys.stdout.flush()  # here, where it can still be said that it failed; help comes by as SystemExit
+            # Here, where it can still be said that it failed; help comes by as SystemExit.
+            if sys.stdout is not None and not sys.stdout.closed:  # by an environment
+                sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -84,7 +87,7 @@ def _is_stuck(stream: TextIO) -> bool:
 
 def _say(message: object, code: int) -> int:
     """One line about what went wrong. Where it cannot be said, the exit code says it."""
-    tell(on_one_line(message))
+    tell(printable(message))
     return code
 
 

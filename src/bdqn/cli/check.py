@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli.common import correctable
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
+from bdqn.files import printable
 from bdqn.settings import build, setting, settings_of
 
 
@@ -41,10 +42,10 @@ def run(argv: list[str]) -> int:
     levels = Counter(finding.level for finding in findings)
     print(args.env)
     for finding in findings:
-        print(f"  {on_one_line(finding)}")
+        print(f"  {printable(finding)}")
     if not levels["error"]:
         with correctable():
-            print(f"  {on_one_line(_learner_line(args.env, kwargs))}")
+            print(f"  {printable(_learner_line(args.env, kwargs))}")
     print(f"{levels['error']} error(s), {levels['warning']} warning(s), {levels['note']} note(s)")
     return 2 if levels["error"] else 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bdqn import exit_codes
+from bdqn.files import printable
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def correctable() -> Iterator[None]:
         if reason := blamed(error):
             raise SettingError(reason) from error
         if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # which a sweep may try again
-            raise NotSaved(str(error)) from error
+            raise NotSaved(f"The disk cannot be written ({error}): make room, and try again.") from error
         kinds = (ValueError, TypeError, ImportError, OSError, OverflowError, NonFiniteError, gymnasium.error.Error)
         if isinstance(error, kinds):
             raise SettingError(str(error)) from error
@@ -81,7 +81,7 @@ def short_warnings() -> Iterator[None]:
     def short(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> str:
         if not category.__module__.startswith("bdqn."):
             return usual(message, category, *place, **rest)
-        return f"bdqn: {on_one_line(message)}\n"
+        return f"bdqn: {printable(message)}\n"
 
     warnings.formatwarning = short
     try:
@@ -147,18 +147,9 @@ def runs_at(places: Sequence[str]) -> list[Path]:
     return distinct(folder for one in found for folder in one.folders or [one.place])
 
 
-# What a terminal obeys: control characters, changes of the direction of writing; and what no text can hold.
-_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-
-
-def on_one_line(text: object) -> str:
-    """Text from anywhere, without what a terminal would obey."""
-    return _OBEYED.sub(" ", str(text))
-
-
 def say(text: object, file: TextIO | None = None) -> None:
     """Print a line that may hold text from files: names, paths, messages."""
-    print(on_one_line(text), file=file or sys.stdout, flush=True)
+    print(printable(text), file=file or sys.stdout, flush=True)
 
 
 def print_rows(rows: Mapping[str, str]) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bdqn.cli import comparing
-from bdqn.cli.common import correctable, on_one_line, runs_at, say
+from bdqn.cli.common import correctable, runs_at, say
 from bdqn.cli.layout import split_table, terminal_width
 from bdqn.cli.options import Parser
+from bdqn.files import printable
 from bdqn.settings import SettingError
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(argv: list[str]) -> int:
     for remark in comparison.remarks:
         say(f"note: {remark}")
     if not comparison.results:
-        raise SettingError(f"{', '.join(args.sweeps)} holds no trial with a finished episode yet.")
+        why = f" ({comparison.remarks[0]})" if comparison.remarks else ""
+        raise SettingError(f"{', '.join(args.sweeps)} holds no trial with a finished episode yet{why}.")
     baseline = comparing.baseline_of(args, comparison.groups)
     for remark in comparison.unpaired(baseline):
         say(f"note: {remark}")
@@ -86,9 +88,9 @@ def _lines(found: Sequence[RowTable], caution: str) -> Iterator[str]:
 
     room = terminal_width(unknown=120)
     for table in found:
-        yield from ("", on_one_line(table.title))
+        yield from ("", printable(table.title))
         for (env, score), rows in grouped(table.rows, lambda row: (row.env, row.score)).items():
-            yield from ("", on_one_line(f"{env}, {score}{_seeds(rows)}"))
+            yield from ("", printable(f"{env}, {score}{_seeds(rows)}"))
             yield from split_table(_cells(rows), keys=1, room=room)
     if caution:
         yield ""
@@ -106,4 +108,4 @@ def _cells(rows: Sequence[Row]) -> list[list[str]]:
     from bdqn.report.tables import layout
 
     shown = [1, *([] if _seeds(rows) else [3])]
-    return [[on_one_line(cell) for cell in (*(line[i] for i in shown), *line[4:])] for line in layout(rows)]
+    return [[printable(cell) for cell in (*(line[i] for i in shown), *line[4:])] for line in layout(rows)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bdqn import generation
-from bdqn.cli.common import print_rows, say
+from bdqn.cli.common import correctable, print_rows, say
 from bdqn.cli.options import Parser
 from bdqn.files import inside
 from bdqn.generation import CheckpointError, Manifest
@@ -23,7 +23,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--tensors", action="store_true", help="list every tensor with its kind and shape")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse(argv)
-    reports = [examine(folder) for folder in _folders(Path(args.path))]
+    with correctable():
+        reports = [examine(folder) for folder in _folders(Path(args.path))]
     if args.json:
         print(json.dumps(reports, indent=1))
     else:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bdqn.cli.common import correctable, on_one_line
+from bdqn.cli.common import correctable
 from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
+from bdqn.files import printable
 from bdqn.progress import Progress, progress
 from bdqn.settings import SettingError, build, nearest, settings_of
 
@@ -205,7 +206,7 @@ def _notes() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        print(f"note: {on_one_line(warning.message)}")
+        print(f"note: {printable(warning.message)}")
 
 
 def _print_table(curves: Sequence[RegretCurves]) -> None:

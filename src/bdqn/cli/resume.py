@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn import files
-from bdqn.cli.common import Start, correctable, on_one_line, prepare_torch
+from bdqn.cli.common import Start, correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, given
+from bdqn.files import printable
 from bdqn.schedule import Schedule
 from bdqn.settings import SettingError, Supervision, build, setting, settings_of
 
@@ -85,7 +86,7 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
             announce(learner, steps, schedule, run, options.max_minutes)
         notes = _notes(restored)
         for note in notes["lost"]:
-            tell(on_one_line(note))
+            tell(printable(note))
         with correctable():
             record = RunRecord(
                 folder,
@@ -105,10 +106,10 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
 def read_config(folder: Path) -> dict[str, Any]:
     """A run's configuration."""
     path = folder / "config.toml"
-    if not os.path.lexists(path):
-        problem = "holds no run (no config.toml)" if folder.exists() else "does not exist"
-        raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
     with correctable():
+        if not os.path.lexists(path):
+            problem = "holds no run (no config.toml)" if folder.exists() else "does not exist"
+            raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
         config = files.read_toml(path)
     files.require(path, {"env_kwargs": {}, **config}, {**CONFIG, "env_kwargs": dict})
     return config

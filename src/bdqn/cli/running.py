@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -170,7 +170,9 @@ def _stopped(learner: Learner) -> str:
 
 def _left(checkpoints: Checkpoints, go_on: Directions) -> str:
     """What there is to go back to."""
-    generations = checkpoints.generations()
+    generations = []
+    with suppress(OSError):  # such as too many open files
+        generations = checkpoints.generations()
     if not generations:
         return "No checkpoint had been written yet."
     latest = Path(go_on.run, *generations[-1].parts[-2:])

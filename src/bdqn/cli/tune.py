@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents.bdqn import Settings
-from bdqn.cli.common import RunFailed, correctable, on_one_line, prepare_torch, say
+from bdqn.cli.common import RunFailed, correctable, prepare_torch, say
 from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
+from bdqn.files import printable
 from bdqn.progress import duration, unheard_is_fine
 from bdqn.settings import Setting, SettingError, build, setting, settings_of
 
@@ -121,7 +122,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         beside = beside_settings(donor.preset, donor.learner.envs.num_envs)
         with correctable():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
-            out.write_text(f"# {on_one_line(command)}\n{text.lstrip()}", encoding="utf-8")
+            out.write_text(f"# {printable(command)}\n{text.lstrip()}", encoding="utf-8")
         print(f"{out}: the same, for a sweep file")
 
 

@@ -47,4 +47,4 @@ def _stop_when_alone() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # at once: threads that an environment has left behind would keep the process waiting

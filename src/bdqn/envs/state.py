@@ -73,7 +73,7 @@ def get_state(env: gym.Env[Any, Any]) -> State:
     layers = []
     for layer in _layers(env):
         if isinstance(layer, Restorable):
-            state = _checked(layer, layer.get_env_state())
+            state = _checked(layer, _own(layer))
         elif type(layer) in ATTRIBUTES:
             state = {name: getattr(layer, name) for name in ATTRIBUTES[type(layer)] if hasattr(layer, name)}
         else:
@@ -89,7 +89,7 @@ def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
         raise CannotRestore(f"it was {' around '.join(names)}, but now is {' around '.join(map(_name, layers))}")
     for layer, saved in zip(layers, state["layers"], strict=True):
         if isinstance(layer, Restorable):
-            layer.set_env_state(saved["state"])
+            _set_own(layer, saved["state"])
         else:
             for name in ATTRIBUTES[type(layer)]:
                 if name in saved["state"]:
@@ -123,6 +123,22 @@ def _require_like(name: str, value: Any, own: Any) -> None:
     # Not the very dtype: Acrobot begins in float32 and goes on in float64.
     if not number or array.shape != like.shape or (array.ndim and array.dtype.kind != like.dtype.kind):
         raise ValueError(f"{name} is {value!r:.80}, which is not like {own!r:.80}.")
+
+
+def _own(layer: Any) -> Any:
+    try:
+        return layer.get_env_state()
+    except Exception as error:
+        raise CannotRestore(f"get_env_state() of {_name(layer)} raised {type(error).__name__}: {error}") from error
+
+
+def _set_own(layer: Any, state: Any) -> None:
+    try:
+        layer.set_env_state(state)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
+        raise  # the state is to blame, which comes from a file
+    except Exception as error:
+        raise CannotRestore(f"set_env_state() of {_name(layer)} raised {type(error).__name__}: {error}") from error
 
 
 def _checked(layer: gym.Env[Any, Any], state: Any) -> State:

@@ -107,6 +107,16 @@ def blame(error: Exception, what: str) -> str:
     return note
 
 
+def lasting(error: Exception) -> Exception:
+    """An error as it can be raised through a generator, which takes StopIteration for its own end."""
+    if not isinstance(error, StopIteration):
+        return error
+    other = RuntimeError(f"the environment raised {error!r}")
+    for note in getattr(error, "__notes__", ()):
+        other.add_note(note)
+    return other
+
+
 def blamed(error: BaseException) -> str | None:
     """What `blame` noted, if this is an error of an environment's."""
     notes = getattr(error, "__notes__", ())

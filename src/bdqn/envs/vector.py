@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
 from bdqn.envs.spaces import check_spaces
 from bdqn.envs.state import CannotRestore, get_state, set_state
-from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed
+from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
 from bdqn.step import Episode, Restart, Step
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
@@ -96,7 +97,7 @@ class Environments:
                 truncated[i] = cut_short
                 self._lengths[i] += 1
                 if self._lengths[i] in LOOKS:
-                    if not (is_flag(terminated) and is_flag(cut_short)):
+                    if isinstance(answer[1], str) or not (is_flag(terminated) and is_flag(cut_short)):
                         raise TypeError
                     expected.look(observation, info)
             except _UNUSABLE as error:
@@ -117,9 +118,10 @@ class Environments:
         return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes), tuple(restarts))
 
     def close(self) -> None:
-        """Close every environment."""
+        """Close every environment, as well as that goes: what was learned or seen in them stays."""
         for env in self.envs:
-            env.close()
+            with suppress(Exception):
+                env.close()
 
     # --- beginning episodes, and beginning again where an environment failed -------------------------------------
 
@@ -132,7 +134,7 @@ class Environments:
             if seed is not None and not takes_seed(env):
                 raise BadAnswer(f"reset() of {expected.name} takes no seed, but must: {RESET_CALL}.") from error
             blame(error, f"reset() of {expected.name}")
-            raise
+            raise lasting(error) from None
         try:
             observation, info = answer
             if getattr(observation, "shape", None) != expected.shape:
@@ -184,7 +186,7 @@ class Environments:
                 return self._first_observation(i, seed)
             except Exception as again:
                 error = again
-        raise error
+        raise lasting(error)
 
     def _require_alike(self, i: int, env: gym.Env[Any, Any]) -> None:
         if (env.observation_space, env.action_space) != (self.observation_space, self.action_space):

@@ -253,7 +253,7 @@ def _record(result: Result, place: _Place) -> Record:
     run = read_run(folder)
     damage: list[str] = []
     metrics: Mapping[str, Array] = _readable(lambda: read_table(folder / "metrics.csv", ("step",)), {}, damage)
-    command = _readable(lambda: files.read_text(folder / "command.txt", files.NOTES), "", damage)
+    command = _readable(partial(_commands, folder / "command.txt"), "", damage)
     evaluated = [_readable(partial(_evaluated, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))]
     return Record(
         **vars(result),
@@ -305,6 +305,10 @@ def _config(place: _Place) -> Mapping[str, Any]:
     with suppress(FileNotFoundError, DamagedFile):
         return read_config(place.find())
     return {}
+
+
+def _commands(path: Path) -> str:
+    return "\n".join(map(files.printable, files.read_text(path, files.NOTES).splitlines()))
 
 
 def _evaluated(path: Path) -> Evaluated:

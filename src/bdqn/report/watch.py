@@ -148,7 +148,8 @@ def _speeds() -> Html:
 def png(picture: Picture) -> bytes:
     """A picture as PNG, with a palette where 256 colours are enough: games have few."""
     height, width, _ = picture.shape
-    colours, indices = np.unique(picture.reshape(-1, 3), axis=0, return_inverse=True)
+    codes, indices = np.unique(picture.reshape(-1, 3) @ np.array([1 << 16, 1 << 8, 1]), return_inverse=True)
+    colours = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1).astype(np.uint8)
     if len(colours) <= 256:
         kind, rows, palette = 3, indices.reshape(height, width).astype(np.uint8), _chunk(b"PLTE", colours.tobytes())
     else:
