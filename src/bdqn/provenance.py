@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from contextlib import suppress
 from functools import cache
@@ -53,10 +54,12 @@ def arithmetic() -> dict[str, str]:
 
     The same program on another machine may add in another order, and differ in the last bits.
     """
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    # Other packages bring libraries of their own, OpenCV for one, which nothing here computes with.
+    ours = [library for library in found if re.search("numpy|scipy", library["filepath"])]
     libraries = {
         f"{library['internal_api']} {library['version']} for {library.get('architecture', 'any processor')}"
-        for library in threadpool_info()
-        if library["user_api"] == "blas"
+        for library in ours or found
     }
     return {"processor": processor(), "BLAS": ", ".join(sorted(libraries)) or "unknown"}
 

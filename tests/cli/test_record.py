@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -169,3 +171,12 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(train: Train) -
     for name in DETERMINISTIC:
         assert (first / name).read_bytes() == (again / name).read_bytes()
         assert (first / name).read_bytes() != (other / name).read_bytes()
+
+
+def test_what_rounds_is_the_same_whatever_else_a_process_has_loaded() -> None:
+    program = "import numpy, scipy.linalg\n{}\nfrom bdqn.provenance import arithmetic\nprint(arithmetic())"
+    outputs = {
+        subprocess.run([sys.executable, "-c", program.format(other)], capture_output=True, text=True, check=True).stdout
+        for other in ("", "import cv2")
+    }
+    assert len(outputs) == 1

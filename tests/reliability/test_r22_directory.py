@@ -29,6 +29,12 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def remove(folder: Path) -> None:
+    """All of it, although somebody writes into it at the same time."""
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 # --- what belongs to others -----------------------------------------------------------------------------------
 
 
@@ -149,9 +155,9 @@ def test_of_a_directory_that_was_removed_all_is_written_again_that_can_be(
         folder.rename(tmp_path / "away")
         folder.mkdir()
         (folder / "mine").touch()
-        shutil.rmtree(tmp_path / "away")
+        remove(tmp_path / "away")
     else:
-        shutil.rmtree(folder)
+        remove(folder)
     assert process.wait() == 1
     place = next(tmp_path.glob("run_rescued_*")) if taken else folder
     told = process.errors.splitlines()[-1]

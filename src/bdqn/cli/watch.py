@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--greedy", action="store_true", help="follow the mean instead of acting as in training")
     parser.add_argument("--best", action="store_true", help="the run's best checkpoint instead of the newest")
     args = parser.parse(argv)
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pictures are drawn without a screen, and nobody need miss one
     out = Path(args.out).absolute()  # an environment may change the directory it works in
     options = build(Options, given(args, known))
 
