@@ -103,4 +103,4 @@ def plain(agent: QAgent) -> Chain:
     """A copy of its layers, and a linear last one."""
     network = copy.deepcopy(agent.online).requires_grad_(True)
     assert isinstance(network.torso, Chain)
-    return Chain(*network.torso, *network.head.dense, nn.Linear(network.head.num_features, agent.num_actions))
+    return Chain(*network.torso, *network.head.dense, nn.Linear(network.head.shape.num_features, agent.num_actions))
