@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bdqn.cli import main
+
 from .conftest import SMALL
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
@@ -47,3 +49,9 @@ def test_training_goes_on_when_its_output_cannot_be_written(tmp_path: Path) -> N
     command = ("train", "--env", "CartPole-v1", "--agent", "ddqn", "--steps", "300", "--out", str(tmp_path / "run"))
     assert bdqn("> /dev/full", *command, *SMALL) == (0, [])
     assert '"finished"' in (tmp_path / "run" / "meta.json").read_text()
+
+
+@pytest.mark.parametrize("words", [["inspect", "x" * 5000], ["resume", "x" * 5000]])
+def test_paths_that_cannot_be_are_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("bdqn: ")

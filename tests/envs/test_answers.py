@@ -205,3 +205,22 @@ def test_bytes_that_do_not_fit_are_kept_as_they_were_before() -> None:
     with pytest.warns(EnvironmentWarning, match="cannot hold"):
         envs = Environments([world(observation_space=BYTES, observe=lambda self: np.array([0.9, 3, 4, 5]))()], [0])
     assert envs.obs.tolist() == [[0, 3, 4, 5]]
+
+
+def test_a_reward_that_is_text_is_refused_although_python_could_read_it() -> None:
+    class Words(World):
+        def step(self, action: int) -> Any:
+            observation, _, *rest = super().step(action)
+            return observation, "1.0", *rest
+
+    with pytest.raises(BadAnswer, match="as reward, but must give a number"):
+        Environments([Words()], [0]).step([0])
+
+
+def test_a_stop_iteration_of_the_environments_is_told_as_one() -> None:
+    class Ended(World):
+        def step(self, action: int) -> Any:
+            raise StopIteration("no more data")
+
+    with pytest.raises(RuntimeError, match=r"the environment raised StopIteration\('no more data'\)"):
+        bdqn.make("random", Ended, buffer_size=100).learn(1)

@@ -248,3 +248,28 @@ def test_json_for_programs_says_nothing_to_the_terminal(run: Path, capsys: pytes
     output = capsys.readouterr().out
     assert json.loads(output)[0]["preset"] == f"default{ESCAPE}"
     assert "\x1b" not in output
+
+
+def test_what_a_command_file_holds_reaches_a_report_without_what_terminals_obey(tmp_path: Path) -> None:
+    assert (
+        main(
+            [
+                "train",
+                "--env",
+                "CartPole-v1",
+                "--agent",
+                "random",
+                "--steps",
+                "200",
+                "--quiet",
+                "--out",
+                str(tmp_path / "run"),
+            ]
+        )
+        == 0
+    )
+    (tmp_path / "run" / "command.txt").write_text("bdqn \u202eabc \x9b31m \x1b]0;pwn\x07\n", encoding="utf-8")
+    page, tables = tmp_path / "page.html", tmp_path / "tables"
+    assert main(["report", str(tmp_path / "run"), "--out", str(page), "--tables", str(tables)]) == 0
+    for path in [page, *tables.iterdir()]:
+        assert not set("\u202e\x9b\x1b\x07") & set(path.read_text(encoding="utf-8")), path

@@ -102,8 +102,6 @@ def _parse(argv: list[str]) -> tuple[Options, Schedule, Supervision, dict[str, A
     args = parser.parse(argv)
     if not options.env:
         raise SettingError("Which environment? For example: bdqn train --env CartPole-v1")
-    if options.out == "":
-        raise SettingError("--out is empty: name a directory, or leave it out.")
     schedule, supervision = build(Schedule, given(args, scheduled)), build(Supervision, given(args, supervised))
     return options, schedule, supervision, given(args, settings), args
 
