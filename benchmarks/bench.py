@@ -23,7 +23,7 @@ import refit
 import replay
 import startup
 import training
-from bdqn.provenance import versions
+from bdqn.storage.provenance import versions
 from measure import write_rows
 
 SECTIONS: dict[str, Callable[[int], None]] = {

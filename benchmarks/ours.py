@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 import bdqn
-from bdqn.agent import QAgent
+from bdqn.config.settings import SettingError
 from bdqn.envs import family
 from bdqn.learner import Learner
-from bdqn.networks import Chain
-from bdqn.precision import try_bfloat16
-from bdqn.settings import SettingError
+from bdqn.networks.precision import try_bfloat16
+from bdqn.networks.torsos import Chain
+from bdqn.qlearning.agent import QAgent
 from work import EPSILON, Contestant, Work
 
 

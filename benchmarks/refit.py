@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 import ours
-from bdqn.agent import QAgent
-from bdqn.configure import configure, recipe_named
-from bdqn.networks import ObservationSpec
+from bdqn.config.resolve import configure, recipe_named
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.agent import QAgent
 from measure import Spread, exponent, in_turns, ratio, seconds, write_rows
 from training import THREADS, TURN
 from work import Work

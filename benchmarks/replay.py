@@ -10,9 +10,9 @@ import numpy as np
 import psutil
 
 import ours
-from bdqn.memory import free_memory
-from bdqn.packed import PackedFrames
-from bdqn.replay import Replay
+from bdqn.config.memory import free_memory
+from bdqn.replay.buffer import Replay
+from bdqn.replay.compression import PackedFrames
 from measure import Spread, in_turns, ratio, write_rows
 from work import Work
 

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import bdqn
-from bdqn.backups import Transitions, sampled_backups
-from bdqn.posterior import Array, Fixed, Moments, Prior, fit
+from bdqn.bayes.posterior import Array, Fixed, Moments, Prior, fit
+from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.report.figures import COLORS, save
 
 LENGTH, VISITS, GAMMA, NOISE_VAR, PRIOR_VAR = 20, 20, 0.98, 0.01, 1.0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bdqn.report.drawings import BELIEFS, SAFETY_NAMES, SAME_MEAN
 from bdqn.report.figures import save_all
-from bdqn.report.illustrations import Belief, exploration_figure, safety_figure
+from bdqn.report.paper.drawings import BELIEFS, SAFETY_NAMES, SAME_MEAN
+from bdqn.report.paper.illustrations import Belief, exploration_figure, safety_figure
 
 
 def belief_of(run: str) -> Belief:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
-from bdqn.choices import describe
-from bdqn.heads import TrainingIndices
-from bdqn.settings import Training
-from bdqn.step import Step
+from bdqn.config.settings import Training
+from bdqn.envs.interaction import Step
+from bdqn.networks.heads import TrainingIndices
+from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.choices import describe
 from test_reduction import VECTOR, build, random_batch
 
 QUICK = {"learning_starts": 20, "train_freq": 4, "target_update_interval": 8, "buffer_size": 400, "features": 8}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bdqn.cli import main
-from bdqn.report import paper
 from bdqn.report.grid import MISSING
-from bdqn.report.reproduction import game_of
+from bdqn.report.paper import published
+from bdqn.report.paper.reproduction import game_of
+from bdqn.storage.toml import toml_text
 from bdqn.sweep.plan import FULL, read_scales, read_sweep
-from bdqn.toml import toml_text
 from pages.common import read_markdown
 
 pytest.importorskip("ale_py", reason="the atari extra is not installed")
@@ -46,9 +46,9 @@ def lengths(file: str) -> dict[str, float]:
 
 
 def test_the_sweep_has_the_papers_games_at_the_papers_lengths() -> None:
-    assert {game_of(trial.env) for trial in read_sweep(ATARI / "sweep.toml").trials} == set(paper.GAMES)
-    assert lengths("sweep.toml") == {game: cells["Step"].value for game, cells in paper.SCORES.rows.items()}
-    assert lengths("dropout.toml") == {game: cells["Step"].value for game, cells in paper.DROPOUT.rows.items()}
+    assert {game_of(trial.env) for trial in read_sweep(ATARI / "sweep.toml").trials} == set(published.GAMES)
+    assert lengths("sweep.toml") == {game: cells["Step"].value for game, cells in published.SCORES.rows.items()}
+    assert lengths("dropout.toml") == {game: cells["Step"].value for game, cells in published.DROPOUT.rows.items()}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_it_runs_from_end_to_end_at_a_tiny_size(tmp_path: Path, capsys: pytest.C
     words = ["report", *map(str, outs.values()), "--paper", "--out", str(page), "--tables", str(tables)]
     assert main(words) == 0
     scores, dropout = rows_of(tables / "paper-table-2.md"), rows_of(tables / "paper-table-4.md")
-    assert len(scores) == len(paper.GAMES)
+    assert len(scores) == len(published.GAMES)
     for game, row in scores.items():
         ours = [row[name] for name in ("BDQN ours", "DDQN ours", "Step ours")]
         if game in ("Pong", "Enduro"):

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.backups import Transitions, joined, sampled_backups
-from bdqn.posterior import Fixed, Moments, Posterior, Prior, fit
-from bdqn.settings import SettingError
+from bdqn.bayes.posterior import Fixed, Moments, Posterior, Prior, fit
+from bdqn.bayes.sampled_backups import Transitions, joined, sampled_backups
+from bdqn.config.settings import SettingError
 
 GAMMA, NOISE, PRIOR, VISITS = 0.9, 0.5, 2.0, 4
 

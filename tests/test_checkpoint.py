@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import bdqn
-from bdqn.checkpoint import Checkpoints, find_agent
-from bdqn.generation import CheckpointError
+from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
-from bdqn.settings import SettingError
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import Checkpoints, find_agent
 from reliability.common import elsewhere
 from reliability.forks import Accident, _arrange
 

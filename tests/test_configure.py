@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bdqn.agents import AGENTS
-from bdqn.configure import (
+from bdqn.config.resolve import (
     FAMILIES,
     configure,
     known_settings,
@@ -18,8 +18,8 @@ from bdqn.configure import (
     read_preset,
     recipe_named,
 )
+from bdqn.config.settings import SettingError, Training, settings_of
 from bdqn.envs.settings import AtariSettings
-from bdqn.settings import SettingError, Training, settings_of
 
 # What a user can pass as preset in each family.
 PRESETS = [
@@ -31,7 +31,7 @@ PRESETS = [
 
 
 def content_of(name: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("bdqn") / "presets" / f"{name}.toml").read_text())
+    return tomllib.loads((resources.files("bdqn.config") / "presets" / f"{name}.toml").read_text())
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import bdqn
-import bdqn.agent
-from bdqn.diagnostics import CALIBRATION_METRICS, COLD, HOT, PATIENCE, SpreadWarning, SpreadWatch, calibration
-from bdqn.heads import BayesianHead
-from bdqn.refit import Rows, unseen_rows
-from bdqn.replay import Replay
+import bdqn.qlearning.agent
+from bdqn.networks.heads import BayesianHead
+from bdqn.qlearning.diagnostics import CALIBRATION_METRICS, COLD, HOT, PATIENCE, SpreadWarning, SpreadWatch, calibration
+from bdqn.qlearning.regression import Rows, unseen_rows
+from bdqn.replay.buffer import Replay
 from probes import MatchingAction
 
 TRAINING: dict[str, Any] = {
@@ -164,7 +164,7 @@ def test_looking_at_unseen_transitions_leaves_training_as_it_is(
 ) -> None:
     looked = cartpole(**settings).learn(450).agent
     assert all(0 <= looked.metrics[name] <= 1 for name in CALIBRATION_METRICS)
-    monkeypatch.setattr(bdqn.agent, "unseen_rows", lambda *_: None)
+    monkeypatch.setattr(bdqn.qlearning.agent, "unseen_rows", lambda *_: None)
     blind = cartpole(**settings).learn(450).agent
     assert not blind.metrics.keys() & CALIBRATION_METRICS.keys()
     for name, value in looked.online.state_dict().items():
@@ -235,7 +235,7 @@ def test_the_belief_is_asked_before_it_is_fitted_to_them(monkeypatch: pytest.Mon
     head, refit = agent.online.head, agent.choices.refit
     assert refit is not None
     before, asked = head.posterior, []
-    monkeypatch.setattr(bdqn.agent, "calibration", lambda head, _: asked.append(head.posterior) or {})
+    monkeypatch.setattr(bdqn.qlearning.agent, "calibration", lambda head, _: asked.append(head.posterior) or {})
     agent.refit(refit)
     assert asked == [before]
     assert head.posterior is not before

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bdqn
-from bdqn.distinct import Distinct
-from bdqn.replay import Batch, Replay
+from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.duplicates import Distinct
 
 
 class Walk:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
-from bdqn.report.drawings import draws_figure
+from bdqn.report.paper.drawings import draws_figure
 
 
 def test_draws_close_in_on_the_truth() -> None:

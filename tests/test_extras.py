@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bdqn.extras import EXTRAS, how_to_install
+from bdqn.config.extras import EXTRAS, how_to_install
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
-from bdqn.heads import DropoutHead, HeadShape, NoisyHead, TrainingIndices
-from bdqn.networks import ObservationSpec
-from bdqn.replay import Batch
-from bdqn.settings import Training
+from bdqn.config.settings import Training
+from bdqn.networks.heads import DropoutHead, HeadShape, NoisyHead, TrainingIndices
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.agent import QAgent
+from bdqn.replay.buffer import Batch
 from test_agent import QUICK, changes, draws_over, play, step_of
 from test_reduction import VECTOR, build, loss_and_gradients, move_target, random_batch
 

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.axes import Axes
 
 import bdqn
-from bdqn.report.illustrations import exploration_figure, safety_figure
+from bdqn.report.paper.illustrations import exploration_figure, safety_figure
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "thompson-sampling.md"

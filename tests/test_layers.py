@@ -45,36 +45,64 @@ def within(name: str, *packages: str) -> bool:
 
 # Modules (and all below them): what they must not import, and what is excepted from that.
 RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
-    ("bdqn.posterior", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.backups", ("bdqn", "torch", "gymnasium"), ("bdqn.posterior",)),
-    ("bdqn.rules", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.settings", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.step", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.extras", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.seeding", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.packed", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.replay", ("bdqn", "torch", "gymnasium"), ("bdqn.packed",)),
-    ("bdqn.linear", ("bdqn", "torch"), ("bdqn.linear", "bdqn.posterior", "bdqn.seeding", "bdqn.settings")),
-    ("bdqn.networks", ("bdqn", "gymnasium"), ()),
-    ("bdqn.precision", ("bdqn", "gymnasium"), ("bdqn.bfloat16_trial", "bdqn.settings")),
-    ("bdqn.threads", ("bdqn", "gymnasium"), ()),
-    ("bdqn.heads", ("bdqn", "gymnasium"), ("bdqn.heads", "bdqn.networks", "bdqn.posterior", "bdqn.backups")),
-    ("bdqn.qnetwork", ("gymnasium", "bdqn.agent", "bdqn.choices", "bdqn.agents", "bdqn.envs"), ()),
-    ("bdqn.choices", ("gymnasium", "bdqn.agent", "bdqn.agents", "bdqn.envs"), ()),
-    ("bdqn.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
-    ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.configure"), ()),
-    ("bdqn.envs", ("bdqn", "torch"), ("bdqn.envs", "bdqn.extras", "bdqn.step", "bdqn.tree")),
-    ("bdqn.durable", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.tree", ("bdqn", "torch", "gymnasium"), ()),
-    ("bdqn.files", ("bdqn", "torch", "gymnasium"), ("bdqn.memory", "bdqn.settings")),
-    ("bdqn.generation", ("bdqn", "torch", "gymnasium"), ("bdqn.durable", "bdqn.files", "bdqn.tree")),
-    ("bdqn.segments", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner"), ()),
-    ("bdqn.configure", ("torch", "gymnasium"), ()),
-    ("bdqn.report", ("torch", "gymnasium", "bdqn.agent", "bdqn.envs", "bdqn.learner"), ()),
-    ("bdqn.sweep", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run", "bdqn.tune"), ()),
+    ("bdqn.bayes.posterior", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.bayes.sampled_backups", ("bdqn", "torch", "gymnasium"), ("bdqn.bayes.posterior",)),
+    ("bdqn.qlearning.rules", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.config.settings", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.envs.interaction", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.config.extras", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.config.seeding", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.replay.compression", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.replay.buffer", ("bdqn", "torch", "gymnasium"), ("bdqn.replay.compression",)),
+    (
+        "bdqn.linear",
+        ("bdqn", "torch"),
+        ("bdqn.linear", "bdqn.bayes.posterior", "bdqn.config.seeding", "bdqn.config.settings"),
+    ),
+    ("bdqn.networks.torsos", ("bdqn", "gymnasium"), ()),
+    ("bdqn.networks.precision", ("bdqn", "gymnasium"), ("bdqn.networks.bfloat16_trial", "bdqn.config.settings")),
+    ("bdqn.networks.threads", ("bdqn", "gymnasium"), ()),
+    (
+        "bdqn.networks.heads",
+        ("bdqn", "gymnasium"),
+        ("bdqn.networks.heads", "bdqn.networks.torsos", "bdqn.bayes.posterior", "bdqn.bayes.sampled_backups"),
+    ),
+    (
+        "bdqn.networks.qnetwork",
+        ("gymnasium", "bdqn.qlearning.agent", "bdqn.qlearning.choices", "bdqn.agents", "bdqn.envs"),
+        (),
+    ),
+    ("bdqn.qlearning.choices", ("gymnasium", "bdqn.qlearning.agent", "bdqn.agents", "bdqn.envs"), ()),
+    ("bdqn.qlearning.agent", ("gymnasium", "bdqn.agents", "bdqn.envs", "bdqn.learner", "bdqn.config.resolve"), ()),
+    ("bdqn.agents", ("gymnasium", "bdqn.envs", "bdqn.learner", "bdqn.config.resolve"), ()),
+    (
+        "bdqn.envs",
+        ("bdqn", "torch"),
+        ("bdqn.envs", "bdqn.config.extras", "bdqn.envs.interaction", "bdqn.storage.state_files"),
+    ),
+    ("bdqn.storage.atomic", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.storage.state_files", ("bdqn", "torch", "gymnasium"), ()),
+    ("bdqn.storage.safe_files", ("bdqn", "torch", "gymnasium"), ("bdqn.config.memory", "bdqn.config.settings")),
+    (
+        "bdqn.storage.checkpoint_files",
+        ("bdqn", "torch", "gymnasium"),
+        ("bdqn.storage.atomic", "bdqn.storage.safe_files", "bdqn.storage.state_files"),
+    ),
+    ("bdqn.storage.replay_segments", ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.learner"), ()),
+    ("bdqn.config.resolve", ("torch", "gymnasium"), ()),
+    ("bdqn.report", ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.envs", "bdqn.learner"), ()),
+    (
+        "bdqn.sweep",
+        ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.learner", "bdqn.runs.training", "bdqn.tune"),
+        (),
+    ),
     ("bdqn.learner", ("bdqn.tune", "bdqn.sweep", "bdqn.report"), ()),
-    ("bdqn.tune.space", ("torch", "gymnasium", "optuna", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
-    ("bdqn.tune.study", ("torch", "gymnasium", "bdqn.agent", "bdqn.learner", "bdqn.run"), ()),
+    (
+        "bdqn.tune.space",
+        ("torch", "gymnasium", "optuna", "bdqn.qlearning.agent", "bdqn.learner", "bdqn.runs.training"),
+        (),
+    ),
+    ("bdqn.tune.study", ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.learner", "bdqn.runs.training"), ()),
     ("bdqn.tune.frozen", ("optuna", "bdqn.sweep", "bdqn.report", "bdqn.tune.space", "bdqn.tune.study"), ()),
 ]
 
@@ -98,7 +126,7 @@ def loads(module: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "module", ["bdqn", "bdqn.configure", "bdqn.agents", "bdqn.posterior", "bdqn.cli", "bdqn.linear"]
+    "module", ["bdqn", "bdqn.config.resolve", "bdqn.agents", "bdqn.bayes.posterior", "bdqn.cli", "bdqn.linear"]
 )
 def test_torch_is_not_loaded_before_it_is_needed(module: str) -> None:
     if module == "bdqn.cli" and find_spec(module) is None:
@@ -107,7 +135,7 @@ def test_torch_is_not_loaded_before_it_is_needed(module: str) -> None:
 
 
 def test_the_agent_runs_without_gymnasium() -> None:
-    assert not loads("bdqn.agent", "gymnasium")
+    assert not loads("bdqn.qlearning.agent", "gymnasium")
 
 
 def test_linear_agents_run_without_gymnasium() -> None:
@@ -116,4 +144,4 @@ def test_linear_agents_run_without_gymnasium() -> None:
 
 
 def test_the_test_of_loading_can_fail() -> None:
-    assert loads("bdqn.networks", "torch")
+    assert loads("bdqn.networks.torsos", "torch")

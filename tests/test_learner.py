@@ -13,9 +13,9 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.evaluation import evaluate
-from bdqn.playback import record
-from bdqn.settings import SettingError, settings_of
+from bdqn.config.settings import SettingError, settings_of
+from bdqn.runs.evaluation import evaluate
+from bdqn.runs.playback import record
 from probes import MatchingAction, ObservedReward
 
 QUICK: dict[str, Any] = {"learning_starts": 100, "buffer_size": 2000, "features": 16, "target_update_interval": 100}

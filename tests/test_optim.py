@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.testing import assert_allclose
 
-from bdqn.optim import Adam, GravesRMSProp, make_optimizer
-from bdqn.settings import Training
+from bdqn.config.settings import Training
+from bdqn.networks.optimizers import Adam, GravesRMSProp, make_optimizer
 
 GRADIENTS = np.array([[1.0, -2.0, 0.0], [0.5, -2.0, 1e-3], [3.0, 4.0, -1e-3]])
 START = np.array([1.0, 2.0, 3.0])

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 import bdqn
-from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
-from bdqn.choices import double_q
-from bdqn.heads import BayesianHead, BayesianOptions, HeadShape, TrainingIndices
-from bdqn.networks import ObservationSpec
-from bdqn.posterior import Fixed, Moments, Prior
-from bdqn.replay import Batch
-from bdqn.settings import Training
+from bdqn.bayes.posterior import Fixed, Moments, Prior
+from bdqn.config.settings import Training
+from bdqn.networks.heads import BayesianHead, BayesianOptions, HeadShape, TrainingIndices
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.choices import double_q
+from bdqn.replay.buffer import Batch
 from probes import MatchingAction
 from test_agent import make_agent, play
 from test_reduction import VECTOR, build, loss_and_gradients, random_batch

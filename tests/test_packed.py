@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
+from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
-from bdqn.packed import PackedFrames
-from bdqn.replay import Replay
-from bdqn.settings import SettingError
+from bdqn.replay.buffer import Replay
+from bdqn.replay.compression import PackedFrames
+from bdqn.storage.checkpoints import Checkpoints
 from reliability.common import fingerprint
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bdqn.configure import configure
-from bdqn.report import paper
-from bdqn.report.paper import Cell
+from bdqn.config.resolve import configure
+from bdqn.report.paper import published
+from bdqn.report.paper.published import Cell
 
 
 @pytest.mark.parametrize(
@@ -23,50 +23,50 @@ def test_a_cell_says_a_number_and_how_far_it_may_have_been_rounded(text: str, va
 
 
 def test_never_is_not_a_number() -> None:
-    assert math.isnan(paper.SCORES.rows["Alien"]["SC"].value)
+    assert math.isnan(published.SCORES.rows["Alien"]["SC"].value)
 
 
 def test_the_tables_are_whole() -> None:
-    assert [len(t.rows) for t in (paper.SCORES, paper.RATIOS, paper.DROPOUT)] == [15, 15, 4]
-    assert [len(t.columns) for t in (paper.SCORES, paper.RATIOS, paper.DROPOUT)] == [12, 7, 6]
-    assert [paper.full_name(game) for game in paper.GAMES] == list(paper.RATIOS.rows)
-    for human in paper.HUMAN.values():
-        assert set(human) == set(paper.GAMES)
+    assert [len(t.rows) for t in (published.SCORES, published.RATIOS, published.DROPOUT)] == [15, 15, 4]
+    assert [len(t.columns) for t in (published.SCORES, published.RATIOS, published.DROPOUT)] == [12, 7, 6]
+    assert [published.full_name(game) for game in published.GAMES] == list(published.RATIOS.rows)
+    for human in published.HUMAN.values():
+        assert set(human) == set(published.GAMES)
 
 
 def test_cells_read_in_the_paper() -> None:
-    assert paper.SCORES.rows["Atlantis"]["BDQN"] == Cell("3.24M")
-    assert paper.SCORES.rows["Amidar"]["BDQN"] == Cell("5.52k", bold=True)
-    assert [n for n, c in paper.SCORES.rows["Pong"].items() if c.bold] == ["BDQN", "DDQN+", "NoisyNet"]
-    assert paper.RATIOS.rows["Asteroids"]["AuPPr"].text == "680%"
-    assert paper.DROPOUT.rows["Pong"]["Dropout-DDQN"].value == -18
-    assert paper.LATER_HUMAN["Pong"] == 14.6
-    assert paper.SCORES.rows["Pong"]["Human"].text == "9.3"
+    assert published.SCORES.rows["Atlantis"]["BDQN"] == Cell("3.24M")
+    assert published.SCORES.rows["Amidar"]["BDQN"] == Cell("5.52k", bold=True)
+    assert [n for n, c in published.SCORES.rows["Pong"].items() if c.bold] == ["BDQN", "DDQN+", "NoisyNet"]
+    assert published.RATIOS.rows["Asteroids"]["AuPPr"].text == "680%"
+    assert published.DROPOUT.rows["Pong"]["Dropout-DDQN"].value == -18
+    assert published.LATER_HUMAN["Pong"] == 14.6
+    assert published.SCORES.rows["Pong"]["Human"].text == "9.3"
 
 
 def test_the_preset_has_the_hyper_parameters_of_the_paper() -> None:
     values = configure("bdqn", "atari", "paper").values
-    for symbol, (_, name, value) in paper.HYPERPARAMETERS.items():
+    for symbol, (_, name, value) in published.HYPERPARAMETERS.items():
         assert values[name] == value, symbol
 
 
 def test_ratios_follow_from_the_scores() -> None:
-    assert paper.ratio("Atlantis", "BDQN/DDQN") == pytest.approx(3_240_000 / 39_700)
-    assert paper.percent(paper.ratio("Atlantis", "BDQN/DDQN")) == "8161%"
-    low, high = paper.ratio_range("Alien", "BDQN/DDQN")  # 3k is 2.5k to 3.5k, 2.9k is 2.85k to 2.95k
+    assert published.ratio("Atlantis", "BDQN/DDQN") == pytest.approx(3_240_000 / 39_700)
+    assert published.percent(published.ratio("Atlantis", "BDQN/DDQN")) == "8161%"
+    low, high = published.ratio_range("Alien", "BDQN/DDQN")  # 3k is 2.5k to 3.5k, 2.9k is 2.85k to 2.95k
     assert (low, high) == pytest.approx((2500 / 2950, 3500 / 2850))
 
 
 def test_disagreements_are_those_worked_out_by_hand() -> None:
-    found = {check.where: check for check in paper.disagreements()}
+    found = {check.where: check for check in published.disagreements()}
     atlantis = found["Table 3, Atlantis, BDQN/DDQN"]
     assert (atlantis.printed, atlantis.recomputed) == ("80604%", "8161%")
     assert found["Table 3, Atlantis, BDQN/DDQN+"].recomputed == "5003%"  # 3240 / 64.76
     assert found["Table 3, BattleZone, BDQN/DDQN+"].recomputed == "264%"  # 65.2 / 24.7
     derived = [where for where in found if where.startswith("Table 3")]
     assert len(derived) == 3, "all other ratios are rounded or cut, and Tables 2 and 3 agree in what both print"
-    assert not paper.follows("BattleZone", "BDQN/DDQN+")
-    assert paper.follows("Amidar", "BDQN/DDQN+"), "788% is cut: 5.52 / 0.7 is 788.6%"
+    assert not published.follows("BattleZone", "BDQN/DDQN+")
+    assert published.follows("Amidar", "BDQN/DDQN+"), "788% is cut: 5.52 / 0.7 is 788.6%"
     assert found["Table 2, DemonAttack, bold"].recomputed == "Bootstrap"
     assert found["Table 2, BankHeist, bold"].recomputed == "CTS"
     assert "Table 2, Enduro, SC and SC+" in found  # 0.31k beaten after 0.82M, 0.32k after 0.8M
@@ -76,7 +76,7 @@ def test_disagreements_are_those_worked_out_by_hand() -> None:
 
 
 def test_headline_claims_are_worked_out_again() -> None:
-    median, maximum, area, interactions = paper.claims()
+    median, maximum, area, interactions = published.claims()
     assert (median.recomputed, median.agrees) == ("292%", True)  # DemonAttack, the eighth of fifteen
     assert (maximum.recomputed, maximum.agrees) == ("14500%", False)  # ChopperCommand: 72.5k / 0.5k
     assert (area.recomputed, area.agrees) == ("282% ± 165%", False)
@@ -92,21 +92,21 @@ def test_headline_claims_are_worked_out_again() -> None:
 def test_that_half_of_the_games_need_5m_is_read_off_the_table(
     monkeypatch: pytest.MonkeyPatch, needed: list[str]
 ) -> None:
-    table = zip(paper.SCORES.rows.items(), needed, strict=True)
+    table = zip(published.SCORES.rows.items(), needed, strict=True)
     rows = {game: {**cells, "SC+": Cell(text)} for (game, cells), text in table}
-    monkeypatch.setattr(paper, "SCORES", replace(paper.SCORES, rows=rows))
-    assert not paper.claims()[-1].agrees
+    monkeypatch.setattr(published, "SCORES", replace(published.SCORES, rows=rows))
+    assert not published.claims()[-1].agrees
 
 
 def test_a_ratio_needs_positive_scores() -> None:
-    assert paper.score_ratio(6.0, 3.0) == 2.0
-    assert (paper.shift_of("Pong"), paper.shift_of("Enduro")) == (21.0, 0.0)
-    assert math.isnan(paper.score_ratio(1.0, -1.0))
+    assert published.score_ratio(6.0, 3.0) == 2.0
+    assert (published.shift_of("Pong"), published.shift_of("Enduro")) == (21.0, 0.0)
+    assert math.isnan(published.score_ratio(1.0, -1.0))
 
 
 def test_sample_complexity_counts_to_the_first_window_above_the_score() -> None:
     step, returns = np.array([10.0, 20.0, 30.0, 40.0]), np.array([0.0, 4.0, 4.0, 9.0])
-    assert paper.decisions_to_beat(step, returns, 3.9, window=2) == 30  # means of two: 2, 4, 6.5
-    assert paper.decisions_to_beat(step, returns, 4.0, window=2) == 40  # equalled is not beaten
-    assert math.isnan(paper.decisions_to_beat(step, returns, 7.0, window=2))
-    assert math.isnan(paper.decisions_to_beat(step, returns, 0.0, window=5)), "there are not five episodes"
+    assert published.decisions_to_beat(step, returns, 3.9, window=2) == 30  # means of two: 2, 4, 6.5
+    assert published.decisions_to_beat(step, returns, 4.0, window=2) == 40  # equalled is not beaten
+    assert math.isnan(published.decisions_to_beat(step, returns, 7.0, window=2))
+    assert math.isnan(published.decisions_to_beat(step, returns, 0.0, window=5)), "there are not five episodes"

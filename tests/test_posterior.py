@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from bdqn.posterior import Fixed, InverseGamma, Moments, Posterior, Prior, fit
+from bdqn.bayes.posterior import Fixed, InverseGamma, Moments, Posterior, Prior, fit
 
 stable = settings(deadline=None, derandomize=True, max_examples=60)
 seeds = st.integers(0, 2**32 - 1)

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 import bdqn
-from bdqn import precision
+from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
-from bdqn.replay import Batch
-from bdqn.settings import SettingError
+from bdqn.networks import precision
+from bdqn.replay.buffer import Batch
 from reliability.common import elsewhere
 
 CPU = torch.device("cpu")

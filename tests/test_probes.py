@@ -9,8 +9,8 @@ import pytest
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.configure import unread
-from bdqn.settings import settings_of
+from bdqn.config.resolve import unread
+from bdqn.config.settings import settings_of
 from probes import ActionReward, ConstantReward, DelayedReward, EndlessButCut, MatchingAction, ObservedReward, Probe
 
 ALL = [name for name, recipe in AGENTS.items() if recipe.choices(recipe.settings()).learns]

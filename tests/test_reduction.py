@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from bdqn.agent import QAgent
 from bdqn.agents import AGENTS
-from bdqn.networks import ObservationSpec
-from bdqn.posterior import Moments
-from bdqn.replay import Batch
-from bdqn.settings import Training
+from bdqn.bayes.posterior import Moments
+from bdqn.config.settings import Training
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.agent import QAgent
+from bdqn.replay.buffer import Batch
 
 ATARI = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)
 VECTOR = ObservationSpec((5,), np.dtype(np.float32))

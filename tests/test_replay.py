@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from bdqn.replay import Batch, Replay, bytes_per_frame
+from bdqn.replay.buffer import Batch, Replay, bytes_per_frame
 
 TERMINAL = {"life", "terminated"}  # nothing of value follows
 ENDS = {"terminated", "truncated"}  # the episode is over

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bdqn import rules
+from bdqn.qlearning import rules
 
 
 def test_greedy_takes_the_best_and_the_first_of_equals() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from bdqn.seeding import generator, integer_seed
+from bdqn.config.seeding import generator, integer_seed
 
 NAMES = ["explore", "draw", "replay", "refit", "network", "env", "env0", "env1", "env10"]
 

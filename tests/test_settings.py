@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bdqn.agents import AGENTS, ddqn
 from bdqn.cli.train import Options
-from bdqn.schedule import Schedule
-from bdqn.settings import CALLED_ELSEWHERE, SettingError, Training, build, nearest, setting, settings_of
+from bdqn.config.settings import CALLED_ELSEWHERE, SettingError, Training, build, nearest, setting, settings_of
+from bdqn.runs.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bdqn.toml import toml_text
+from bdqn.storage.toml import toml_text
 
 CODE_POINTS = [chr(i) for i in range(sys.maxunicode + 1) if not 0xD800 <= i <= 0xDFFF]  # all that a text may hold
 

@@ -13,8 +13,8 @@ import torch
 
 import bdqn
 from bdqn.cli import main
-from bdqn.replay import Replay
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.replay.buffer import Replay
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep, Trial
 from bdqn.tune import frozen

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from bdqn.durable import make_directory, write_file
+from bdqn.config.settings import nearest
 from bdqn.linear import LinPSRL, LinUCB, LSVIEpsilon, PriorScaleWarning, Replicas, play, run
 from bdqn.linear.bounds import Constants, theorem_1, theorem_2
 from bdqn.linear.families import Bandit, DeepSea, Family, LinearMDP, LinearQ, RandomTabular
 from bdqn.linear.recipes import Settings
 from bdqn.report.regret import grid_of, growth
-from bdqn.settings import nearest
-from bdqn.toml import toml_text
+from bdqn.storage.atomic import make_directory, write_file
+from bdqn.storage.toml import toml_text
 
 OUT = Path("out/linear_regret")
 MARK = "scale.toml"  # beside the tables: how much was run for them

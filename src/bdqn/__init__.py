@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bdqn.checkpoint import Checkpoints, load
     from bdqn.envs.check import check_env
     from bdqn.learner import Learner, QPosterior, make
+    from bdqn.storage.checkpoints import Checkpoints, load
 
 __version__: str
 __all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "load", "make"]

@@ -15,21 +15,21 @@ import torch
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from bdqn import rules
-from bdqn.agent import QAgent
-from bdqn.choices import QView
-from bdqn.configure import Configuration, configure, recipe_named
-from bdqn.device import check_device, check_threads
+from bdqn.bayes.posterior import Array, Posterior
+from bdqn.config.memory import free_memory
+from bdqn.config.resolve import Configuration, configure, recipe_named
+from bdqn.config.seeding import generator, integer_seed
+from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, Training, build, nearest, settings_of
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
-from bdqn.heads import BayesianHead
-from bdqn.memory import free_memory
-from bdqn.networks import ObservationSpec
-from bdqn.posterior import Array, Posterior
-from bdqn.replay import bytes_per_frame
-from bdqn.seeding import generator, integer_seed
-from bdqn.settings import MOST_ENVIRONMENTS, SettingError, Supervision, Training, build, nearest, settings_of
-from bdqn.step import Step
-from bdqn.threads import best_threads, torch_threads
+from bdqn.envs.interaction import Step
+from bdqn.networks.device import check_device, check_threads
+from bdqn.networks.heads import BayesianHead
+from bdqn.networks.threads import best_threads, torch_threads
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning import rules
+from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.choices import QView
+from bdqn.replay.buffer import bytes_per_frame
 
 Callback = Callable[["Learner", Step], bool | None]
 
@@ -336,7 +336,7 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write the agent to a directory: safetensors and JSON, without the replay memory."""
-        from bdqn.checkpoint import save
+        from bdqn.storage.checkpoints import save
 
         save(self, path)
 

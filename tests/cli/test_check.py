@@ -15,7 +15,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.cli.common import short_warnings
 from bdqn.envs import EnvironmentWarning
-from bdqn.exit_codes import CRASHED
+from bdqn.runs.exit_codes import CRASHED
 from envs.worlds import World
 
 

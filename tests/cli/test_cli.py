@@ -16,8 +16,8 @@ import pytest
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.cli import VERBS, main
+from bdqn.config.settings import settings_of
 from bdqn.report.runs import read_runs
-from bdqn.settings import settings_of
 
 from .conftest import SMALL, Train
 

@@ -7,8 +7,8 @@ import pytest
 import bdqn
 from bdqn.cli import doctor, main
 from bdqn.cli.doctor import Speed, measure
-from bdqn.extras import EXTRAS, Extra
-from bdqn.progress import duration
+from bdqn.config.extras import EXTRAS, Extra
+from bdqn.runs.progress import duration
 
 
 def test_doctor_describes_the_installation(capsys: pytest.CaptureFixture[str]) -> None:

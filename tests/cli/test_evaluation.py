@@ -8,11 +8,11 @@ import gymnasium as gym
 import pytest
 
 import bdqn
-from bdqn import evaluation
-from bdqn.checkpoint import AGENT, ENVIRONMENTS, REPLAY_TAIL
 from bdqn.cli import main
-from bdqn.evaluation import Evaluation, evaluate
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.runs import evaluation
+from bdqn.runs.evaluation import Evaluation, evaluate
+from bdqn.storage.checkpoints import AGENT, ENVIRONMENTS, REPLAY_TAIL
 
 from .conftest import Train
 

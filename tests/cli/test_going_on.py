@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bdqn import checkpoint, exit_codes
-from bdqn.checkpoint import find_agent
 from bdqn.cli import main
-from bdqn.provenance import arithmetic
 from bdqn.report.runs import read_runs
+from bdqn.runs import exit_codes
+from bdqn.storage import checkpoints
+from bdqn.storage.checkpoints import find_agent
+from bdqn.storage.provenance import arithmetic
 
 from .conftest import REFITS, SMALL, Train
 
@@ -152,7 +153,7 @@ def test_other_arithmetic_is_told(
 ) -> None:
     folder = train("run", steps=100)
     other = {**arithmetic(), "BLAS": "openblas 9.9 for Z80"}
-    monkeypatch.setattr("bdqn.origin.arithmetic", lambda: other)
+    monkeypatch.setattr("bdqn.storage.origin.arithmetic", lambda: other)
     assert main(["resume", str(folder), "--steps", "200", "--quiet"]) == 0
     note = f"Not exactly as before: BLAS was {arithmetic()['BLAS']} and is openblas 9.9 for Z80."
     assert capsys.readouterr().err == f"bdqn: {note}\n"
@@ -212,4 +213,4 @@ def test_a_checkpoint_of_an_interruption_has_no_score(tmp_path: Path, monkeypatc
         json.loads((folder / "checkpoints" / name / "manifest.json").read_text())["score"] for name in saved(folder)
     ]
     assert [score is None for score in scores] == [False, False, True]
-    assert checkpoint.find_agent(folder).name == "gen-000000000450"
+    assert checkpoints.find_agent(folder).name == "gen-000000000450"

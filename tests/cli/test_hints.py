@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bdqn import hints
 from bdqn.cli import main
-from bdqn.hints import Directions, command
+from bdqn.runs import hints
+from bdqn.runs.hints import Directions, command
 
 from .conftest import SMALL
 

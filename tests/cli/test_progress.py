@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bdqn import progress
 from bdqn.cli import main
-from bdqn.progress import Lines, figure, unheard_is_fine
+from bdqn.runs import progress
+from bdqn.runs.progress import Lines, figure, unheard_is_fine
 
 from .conftest import SMALL
 

@@ -15,13 +15,13 @@ import pytest
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.cli import main
-from bdqn.directory import claim_directory, locked, new_directory
-from bdqn.record import RunRecord
-from bdqn.schedule import Schedule
-from bdqn.settings import SettingError
-from bdqn.step import Episode
-from bdqn.table import Table
-from bdqn.toml import toml_text
+from bdqn.config.settings import SettingError
+from bdqn.envs.interaction import Episode
+from bdqn.runs.directory import claim_directory, locked, new_directory
+from bdqn.runs.schedule import Schedule
+from bdqn.runs.writer import RunRecord
+from bdqn.storage.csv_table import Table
+from bdqn.storage.toml import toml_text
 
 from .conftest import Train
 
@@ -174,7 +174,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(train: Train) -
 
 
 def test_what_rounds_is_the_same_whatever_else_a_process_has_loaded() -> None:
-    program = "import numpy, scipy.linalg\n{}\nfrom bdqn.provenance import arithmetic\nprint(arithmetic())"
+    program = "import numpy, scipy.linalg\n{}\nfrom bdqn.storage.provenance import arithmetic\nprint(arithmetic())"
     outputs = {
         subprocess.run([sys.executable, "-c", program.format(other)], capture_output=True, text=True, check=True).stdout
         for other in ("", "import cv2")

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from bdqn.agents import AGENTS, compared
-from bdqn.choices import Redraw, describe, max_q
+from bdqn.qlearning.choices import Redraw, describe, max_q
 
 ALGORITHMS = Path(__file__).parents[2] / "docs" / "algorithms"
 

@@ -12,10 +12,10 @@ import pytest
 
 from bdqn.agents.bdqn import Settings
 from bdqn.cli.options import text_of
-from bdqn.configure import configure
-from bdqn.diagnostics import POSTERIOR_METRICS
-from bdqn.record import ROLLOUT_METRICS
-from bdqn.settings import settings_of
+from bdqn.config.resolve import configure
+from bdqn.config.settings import settings_of
+from bdqn.qlearning.diagnostics import POSTERIOR_METRICS
+from bdqn.runs.writer import ROLLOUT_METRICS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
@@ -61,7 +61,9 @@ def test_every_name_exists(page: Path) -> None:
             pytest.fail(f"{page.name} names {dotted}: {error}")
 
 
-@pytest.mark.parametrize("name", ["bdqn.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.choices.Refit.no_such"])
+@pytest.mark.parametrize(
+    "name", ["bdqn.qlearning.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.qlearning.choices.Refit.no_such"]
+)
 def test_a_name_that_does_not_exist_is_found_out(name: str) -> None:
     with pytest.raises((ModuleNotFoundError, AttributeError)):
         resolve(name)
@@ -70,9 +72,13 @@ def test_a_name_that_does_not_exist_is_found_out(name: str) -> None:
 def test_the_map_names_the_parts_of_the_algorithm() -> None:
     """Guards the pattern above: a map in which it found nothing would pass."""
     named = set(DOTTED.findall(text_of_page(ROOT / "docs" / "paper-map.md")))
-    assert {"bdqn.posterior.fit", "bdqn.agent.QAgent.td_target", "bdqn.heads.BayesianHead.draw"} <= named
-    assert dataclasses.is_dataclass(resolve("bdqn.choices.Choices"))
-    assert resolve("bdqn.choices.Refit.interval").name == "interval"  # a field without default
+    assert {
+        "bdqn.bayes.posterior.fit",
+        "bdqn.qlearning.agent.QAgent.td_target",
+        "bdqn.networks.heads.BayesianHead.draw",
+    } <= named
+    assert dataclasses.is_dataclass(resolve("bdqn.qlearning.choices.Choices"))
+    assert resolve("bdqn.qlearning.choices.Refit.interval").name == "interval"  # a field without default
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

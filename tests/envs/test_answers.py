@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.envs import BadAnswer, Environments, EnvironmentWarning, NotAnEnvironment, UnsupportedSpace, blamed
-from bdqn.evaluation import evaluate
+from bdqn.runs.evaluation import evaluate
 
 from .worlds import EPISODE, World, world
 

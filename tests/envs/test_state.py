@@ -15,7 +15,7 @@ from gymnasium.wrappers import Autoreset, ClipReward, RecordEpisodeStatistics, T
 
 from bdqn.envs import Environments, make_env
 from bdqn.envs.state import CannotRestore, generator_state, get_state, set_generator_state, set_state
-from bdqn.tree import from_files, to_files
+from bdqn.storage.state_files import from_files, to_files
 
 KNOWN: list[tuple[str, dict[str, Any]]] = [
     ("CartPole-v1", {}),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bdqn
+from bdqn.config.settings import SettingError
 from bdqn.envs import EnvironmentWarning, StepTimeout, blamed
-from bdqn.evaluation import evaluate
-from bdqn.settings import SettingError
+from bdqn.runs.evaluation import evaluate
 
 from .worlds import EPISODE, World
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bdqn.envs import TERMINAL_FOR_LEARNER, Environments, UnsupportedSpace, make_env
-from bdqn.step import Episode
+from bdqn.envs.interaction import Episode
 
 
 class Corridor(gym.Env[Any, Any]):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from bdqn.backups import Transitions, sampled_backups
+from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.linear.agents import LinearAgent, linpsrl
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import RandomTabular
 from bdqn.linear.statistics import Episodes
-from bdqn.posterior import Fixed, Moments, Prior, fit
 
 from .common import the_same
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.linear import AGENTS, LinPSRL, LinUCB, play
 from bdqn.linear.confidence import log_determinant
 from bdqn.linear.continuous import VisitedStates
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import LinearQ, RandomTabular
 from bdqn.linear.statistics import Episodes, Statistics
-from bdqn.posterior import Moments, Prior, fit
 
 from .common import instances, linear_agent
 

@@ -16,7 +16,7 @@ from bdqn.cli import main
 from bdqn.report import stats
 from bdqn.report.charts import BOTTOM, HEIGHT, Series, line_chart, si
 from bdqn.report.html import page as page_of
-from bdqn.report.reproduction import game_of
+from bdqn.report.paper.reproduction import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
 from bdqn.report.summary import settings_grid, show
 from pages.browser import Browser

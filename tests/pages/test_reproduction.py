@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bdqn.configure import configure
+from bdqn.config.resolve import configure
 from bdqn.envs.settings import PROTOCOLS
 from bdqn.report.grid import Grid
-from bdqn.report.reproduction import figures, game_curves, tables
+from bdqn.report.paper.reproduction import figures, game_curves, tables
 from bdqn.report.runs import Runs, read_runs
 from pages.common import write_evaluation, write_run
 

@@ -18,8 +18,8 @@ from gymnasium import spaces
 import bdqn
 from bdqn.cli import main
 from bdqn.envs.vector import TERMINAL_FOR_LEARNER
-from bdqn.playback import compact, grid_picture, outcomes, record, scaled, shown
 from bdqn.report.watch import png, watch_page
+from bdqn.runs.playback import compact, grid_picture, outcomes, record, scaled, shown
 from pages.browser import Browser
 from pages.common import EVIL, recording
 

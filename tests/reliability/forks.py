@@ -152,14 +152,14 @@ def wait_until(condition: Callable[[], object], process: Process, seconds: float
 
 
 def _serve() -> None:
-    import bdqn.checkpoint
     import bdqn.cli.inspect
     import bdqn.cli.resume
     import bdqn.cli.running
     import bdqn.cli.train
-    import bdqn.directory
     import bdqn.learner
-    import bdqn.record
+    import bdqn.runs.directory
+    import bdqn.runs.writer
+    import bdqn.storage.checkpoints
 
     # Much is imported only where it is used, so it is used once.
     bdqn.learner.make("bdqn", "CartPole-v1", learning_starts=8, buffer_size=64, features=4).learn(20)

@@ -14,9 +14,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.generation import FORMAT, CheckpointError
+from bdqn.storage.checkpoint_files import FORMAT, CheckpointError
+from bdqn.storage.checkpoints import Checkpoints
 
 from .forging import forge, manifest_of
 from .make_golden import GOLDEN, STEPS

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
+from bdqn.storage.checkpoints import Checkpoints
 
 from .cartpole import deterministic_files, train
 

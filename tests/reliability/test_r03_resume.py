@@ -27,11 +27,11 @@ from torch import nn
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.checkpoint import Restored
 from bdqn.cli import main
+from bdqn.config.settings import settings_of
 from bdqn.envs import Source
 from bdqn.learner import Learner
-from bdqn.settings import settings_of
+from bdqn.storage.checkpoints import Restored
 
 from .common import elsewhere, fingerprint
 
@@ -507,7 +507,7 @@ def test_a_new_process_goes_on_exactly(tmp_path: Path, case: Case) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore::bdqn.diagnostics.SpreadWarning")  # small settings are not sensible ones
+@pytest.mark.filterwarnings("ignore::bdqn.qlearning.diagnostics.SpreadWarning")  # small settings are not sensible ones
 def test_every_kind_of_training_is_cut_at_many_random_steps(tmp_path: Path) -> None:
     seed = int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
     print(f"seed {seed}")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bdqn.envs import PROTOCOLS, AtariEnv, Environments
-from bdqn.tree import from_files, to_files
+from bdqn.storage.state_files import from_files, to_files
 
 from .common import elsewhere
 

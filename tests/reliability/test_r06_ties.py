@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
-from bdqn.generation import CheckpointError
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import Checkpoints
 
 from .forging import alone, forge, manifest_of
 

@@ -16,10 +16,10 @@ import pytest
 import torch
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
 from bdqn.learner import Learner
-from bdqn.replay import bytes_per_frame
-from bdqn.run import SEAL_FREQ
+from bdqn.replay.buffer import bytes_per_frame
+from bdqn.runs.training import SEAL_FREQ
+from bdqn.storage.checkpoints import Checkpoints
 
 from .forging import manifest_of
 

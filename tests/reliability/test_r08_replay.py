@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bdqn.replay import Replay, bytes_per_frame
-from bdqn.segments import ReplayFiles, restore
+from bdqn.replay.buffer import Replay, bytes_per_frame
+from bdqn.storage.replay_segments import ReplayFiles, restore
 from test_replay import World, keys, usual
 
 from .common import elsewhere

@@ -18,10 +18,10 @@ import psutil
 import pytest
 
 import bdqn
-from bdqn import memory
 from bdqn.cli import main
-from bdqn.memory import free_memory
-from bdqn.settings import SettingError
+from bdqn.config import memory
+from bdqn.config.memory import free_memory
+from bdqn.config.settings import SettingError
 
 from .common import elsewhere
 

@@ -17,10 +17,10 @@ import torch
 
 import bdqn
 from bdqn.cli import main
-from bdqn.progress import progress
-from bdqn.record import RunRecord
-from bdqn.run import train
-from bdqn.schedule import Schedule
+from bdqn.runs.progress import progress
+from bdqn.runs.schedule import Schedule
+from bdqn.runs.training import train
+from bdqn.runs.writer import RunRecord
 
 from .common import elsewhere
 

@@ -31,17 +31,17 @@ import torch
 from torch import Tensor, nn
 
 import bdqn
-from bdqn import finite
-from bdqn.agent import WEIGHT_CHECK, QAgent
-from bdqn.checkpoint import Checkpoints
+from bdqn.bayes.posterior import Moments, PosteriorError
 from bdqn.cli import main
-from bdqn.evaluation import evaluate
-from bdqn.finite import NonFiniteError
-from bdqn.heads import BayesianHead
+from bdqn.envs.interaction import Step
 from bdqn.learner import Learner
-from bdqn.posterior import Moments, PosteriorError
-from bdqn.step import Step
-from bdqn.tree import read_arrays
+from bdqn.networks.heads import BayesianHead
+from bdqn.qlearning import finite_checks
+from bdqn.qlearning.agent import WEIGHT_CHECK, QAgent
+from bdqn.qlearning.finite_checks import NonFiniteError
+from bdqn.runs.evaluation import evaluate
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.state_files import read_arrays
 
 from .common import TESTS, digest
 from .faulty import EPISODE, FAULT, Faulty
@@ -136,8 +136,8 @@ def test_a_reward_beyond_float32_is_an_infinity_to_the_replay_memory(reward: flo
 def test_large_numbers_are_not_refused() -> None:
     """Their squares and sums overflow, they do not."""
     obs, no = np.full((2, 3), 3e38, np.float32), np.zeros(2, np.bool_)
-    finite.check_step(Step(obs, np.full(2, -3e38), no, no, no, obs.copy(), ()), 1)
-    finite.check_records({"frames": obs}, env=0, start=0)
+    finite_checks.check_step(Step(obs, np.full(2, -3e38), no, no, no, obs.copy(), ()), 1)
+    finite_checks.check_records({"frames": obs}, env=0, start=0)
     agent = learner_on(agent="ddqn").agent
     with torch.no_grad():
         for parameter in agent.online.parameters():
@@ -553,10 +553,10 @@ def test_the_checks_cost_less_than_a_hundredth_of_training(
         updates = own.updates - updates
         start = perf_counter()
         for _ in range(decisions):
-            finite.check_step(step, own.steps)
+            finite_checks.check_step(step, own.steps)
         for _ in range(updates):
-            finite.check_loss(0.5, own.steps, batch, own.online, own.target)
-            finite.check_draw(own.training_index, own.steps)
+            finite_checks.check_loss(0.5, own.steps, batch, own.online, own.target)
+            finite_checks.check_draw(own.training_index, own.steps)
         for _ in range(-(-updates // WEIGHT_CHECK)):
             own.check_finite()
         checks.append((perf_counter() - start) / decisions)

@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 import bdqn
-from bdqn.posterior import Fixed, InverseGamma, Moments, Posterior, PosteriorError, Prior, fit
+from bdqn.bayes.posterior import Fixed, InverseGamma, Moments, Posterior, PosteriorError, Prior, fit
 
 from .faulty import Faulty
 

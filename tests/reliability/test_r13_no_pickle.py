@@ -18,9 +18,9 @@ import pytest
 import torch
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.generation import CheckpointError
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import Checkpoints
 
 from .common import elsewhere
 from .forging import alone, forge, forge_segment, manifest_of

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.generation import CheckpointError
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import Checkpoints
 
 from .cartpole import deterministic_files
 from .forging import manifest_of

@@ -24,11 +24,11 @@ import pytest
 from safetensors.numpy import load
 
 import bdqn
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.generation import CheckpointError
-from bdqn.settings import SettingError
-from bdqn.toml import toml_text
+from bdqn.config.settings import SettingError
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.toml import toml_text
 
 from .common import elsewhere
 from .forging import alone, forge, forge_arrays, forge_json, forge_segment, manifest_of

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 
 import bdqn
-from bdqn import durable, files
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.directory import is_locked
-from bdqn.files import DamagedFile, UnsafeFile
+from bdqn.config.settings import SettingError
 from bdqn.report.compare import read_comparison, write_results
 from bdqn.report.load import read_table
 from bdqn.report.runs import read_runs
-from bdqn.settings import SettingError
+from bdqn.runs.directory import is_locked
+from bdqn.storage import atomic, safe_files
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.safe_files import DamagedFile, UnsafeFile
 from bdqn.sweep.cluster import NOT_SHARED, run_trial
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local, Process
@@ -102,12 +102,12 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda path: files.read(path, 100),
-        files.read_toml,
-        files.read_json,
-        lambda path: list(files.lines(path)),
+        lambda path: safe_files.read(path, 100),
+        safe_files.read_toml,
+        safe_files.read_json,
+        lambda path: list(safe_files.lines(path)),
         lambda path: read_table(path),
-        lambda path: files.open_to_read(path, 100),
+        lambda path: safe_files.open_to_read(path, 100),
     ],
 )
 def test_only_plain_files_within_bounds_are_read(tmp_path: Path, kind: Kind, read: Callable[[Path], object]) -> None:
@@ -125,17 +125,17 @@ def test_only_plain_files_are_written_to(tmp_path: Path, kind: Kind) -> None:
     path.write_text("mine\n")
     kind(path)
     with pytest.raises(UnsafeFile, match=r"is a (link|pipe), where a file is expected"):
-        files.open_to_write(path)
+        safe_files.open_to_write(path)
 
 
 def test_without_nofollow_a_link_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "NOFOLLOW", 0)
-    monkeypatch.setattr(files, "_PLAINLY", os.O_NONBLOCK)
+    monkeypatch.setattr(safe_files, "NOFOLLOW", 0)
+    monkeypatch.setattr(safe_files, "_PLAINLY", os.O_NONBLOCK)
     (tmp_path / "file").write_text("mine")
-    assert files.read(tmp_path / "file", 100) == b"mine"
+    assert safe_files.read(tmp_path / "file", 100) == b"mine"
     link(tmp_path / "file")
     with pytest.raises(UnsafeFile, match="is a link"):
-        files.read(tmp_path / "file", 100)
+        safe_files.read(tmp_path / "file", 100)
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_a_large_table_is_read_as_it_grows_in_little_memory(tmp_path: Path) -> N
 
 
 def test_a_table_that_memory_does_not_suffice_for_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGE", 10)
-    monkeypatch.setattr(files, "free_memory", lambda: 100)
+    monkeypatch.setattr(safe_files, "LARGE", 10)
+    monkeypatch.setattr(safe_files, "free_memory", lambda: 100)
     (tmp_path / "table.csv").write_text("step\n" + "1\n" * 50)
     with pytest.raises(SettingError, match="more than there is free memory"):
         read_table(tmp_path / "table.csv")
@@ -178,7 +178,7 @@ def test_a_file_is_made_anew_whatever_stands_in_its_place(tmp_path: Path, place:
     (tmp_path / place).write_text("theirs")
     kind(tmp_path / place)
     elsewhere = {path: path.read_text() for path in tmp_path.iterdir() if path.name.endswith("elsewhere")}
-    durable.write_file(tmp_path / "notes.txt", b"ours")
+    atomic.write_file(tmp_path / "notes.txt", b"ours")
     assert (tmp_path / "notes.txt").read_bytes() == b"ours"
     assert not (tmp_path / "notes.txt").is_symlink()
     assert {path: path.read_text() for path in elsewhere} == elsewhere
@@ -188,7 +188,7 @@ def test_a_file_is_made_anew_whatever_stands_in_its_place(tmp_path: Path, place:
 
 def test_a_directory_that_is_left_over_gives_way_to_a_file(tmp_path: Path) -> None:
     (tmp_path / ".tmp-notes.txt" / "deep").mkdir(parents=True)
-    durable.write_file(tmp_path / "notes.txt", b"ours")
+    atomic.write_file(tmp_path / "notes.txt", b"ours")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -198,10 +198,10 @@ def test_a_directory_is_made_anew_and_nothing_is_removed_where_a_link_leads(tmp_
     (mine / "agent.json").write_text("mine")
     for name in (".tmp-gen", ".tmp-old", ".tmp-rest", "rest"):
         (tmp_path / name).symlink_to(mine)
-    durable.write_directory(tmp_path / "gen", {"agent.json": b"ours"})
-    durable.discard(tmp_path / "gen")
-    durable.discard(tmp_path / "rest")
-    durable.discard_leftovers(tmp_path, re.compile("rest|old|gen"))
+    atomic.write_directory(tmp_path / "gen", {"agent.json": b"ours"})
+    atomic.discard(tmp_path / "gen")
+    atomic.discard(tmp_path / "rest")
+    atomic.discard_leftovers(tmp_path, re.compile("rest|old|gen"))
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     assert [path.read_text() for path in mine.iterdir()] == ["mine"]
 
@@ -209,12 +209,12 @@ def test_a_directory_is_made_anew_and_nothing_is_removed_where_a_link_leads(tmp_
 def test_without_handles_of_directories_files_are_made_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(durable, "_HANDLES", False)
+    monkeypatch.setattr(atomic, "_HANDLES", False)
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".tmp-notes.txt").symlink_to(tmp_path / "mine")
-    durable.write_file(tmp_path / "notes.txt", b"ours")
-    durable.write_directory(tmp_path / "gen", {"agent.json": b"ours"})
-    durable.discard(tmp_path / "gen")
+    atomic.write_file(tmp_path / "notes.txt", b"ours")
+    atomic.write_directory(tmp_path / "gen", {"agent.json": b"ours"})
+    atomic.discard(tmp_path / "gen")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "notes.txt"]
     assert (tmp_path / "mine").read_text() == "mine"
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from bdqn.cli import main
-from bdqn.files import printable
+from bdqn.config.settings import SettingError
 from bdqn.report.cells import as_text, from_text
 from bdqn.report.compare import Comparison, read_comparison, read_results, write_results
 from bdqn.report.runs import read_runs
-from bdqn.settings import SettingError
+from bdqn.storage.safe_files import printable
+from bdqn.storage.toml import toml_text
 from bdqn.sweep.plan import read_sweep
-from bdqn.toml import toml_text
 from pages.common import write_evaluation, write_run
 
 from .forging import forge

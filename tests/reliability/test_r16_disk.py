@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bdqn.exit_codes import DISK_FULL
+from bdqn.runs.exit_codes import DISK_FULL
 
 from .cartpole import deterministic_files, go_on, saved, status, train
 from .forks import NOTHING, Accident, Process, Server, wait_until

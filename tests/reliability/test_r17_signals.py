@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bdqn.checkpoint import Checkpoints, load
 from bdqn.cli.running import train_recorded
+from bdqn.config.memory import free_memory
 from bdqn.learner import make
-from bdqn.memory import free_memory
-from bdqn.progress import progress
-from bdqn.record import RunRecord
-from bdqn.run import SEAL_FREQ, save
-from bdqn.run import train as train_run
-from bdqn.schedule import Schedule
+from bdqn.runs.progress import progress
+from bdqn.runs.schedule import Schedule
+from bdqn.runs.training import SEAL_FREQ, save
+from bdqn.runs.training import train as train_run
+from bdqn.runs.writer import RunRecord
+from bdqn.storage.checkpoints import Checkpoints, load
 
 from .cartpole import go_on, saved, status, train
 from .common import TESTS, elsewhere

@@ -13,10 +13,11 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 
 import bdqn
-from bdqn import agent, exit_codes
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.finite import NonFiniteError
+from bdqn.qlearning import agent
+from bdqn.qlearning.finite_checks import NonFiniteError
+from bdqn.runs import exit_codes
+from bdqn.storage.checkpoints import Checkpoints
 
 from .cartpole import SETTINGS, saved, status
 

@@ -14,10 +14,10 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 
 import bdqn
-from bdqn import exit_codes
-from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.directory import claim_directory, locked
+from bdqn.runs import exit_codes
+from bdqn.runs.directory import claim_directory, locked
+from bdqn.storage.checkpoints import Checkpoints
 
 from .cartpole import SETTINGS, deterministic_files, saved, status, train
 from .forks import Server, wait_until

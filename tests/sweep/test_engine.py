@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
-from bdqn.directory import is_locked, locked
-from bdqn.exit_codes import CRASHED, DISK_FULL, LOST
+from bdqn.runs.directory import is_locked, locked
+from bdqn.runs.exit_codes import CRASHED, DISK_FULL, LOST
 from bdqn.sweep import engine
 from bdqn.sweep.display import watching
 from bdqn.sweep.engine import Job, Work, carry_out

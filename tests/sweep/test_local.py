@@ -15,7 +15,7 @@ import pytest
 import rich.console
 
 from bdqn.cli import main
-from bdqn.directory import locked
+from bdqn.runs.directory import locked
 from bdqn.sweep.display import Pace, Row, Status, _table, watching
 from bdqn.sweep.engine import Work
 from bdqn.sweep.folder import SweepFolder

@@ -8,7 +8,7 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.cli.sweep import default_out
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
 from bdqn.sweep.plan import Sweep, read_scales, read_sweep
 
 GOOD = """

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from bdqn.cli import main
-from bdqn.directory import is_locked
+from bdqn.runs.directory import is_locked
 from bdqn.sweep.cluster import NOT_SHARED, run_trial
 
 from .common import STEPS, complete, driver, files, sweep_file, undisturbed_sweep, until

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bdqn.agents import bdqn, bdqn_deep, boltzmann, bootstrapped, ddqn, dqn, dropout, ls_dqn, noisy, random, ucb
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ AGENTS: dict[str, Recipe] = {
 
 def compared() -> dict[str, dict[str, str]]:
     """Every agent's choices in words, "=" where they are Double DQN's; this loads torch."""
-    from bdqn.choices import describe
+    from bdqn.qlearning.choices import describe
 
     all_words = {name: describe(recipe.choices(recipe.settings())) for name, recipe in AGENTS.items()}
     ddqn_words = all_words["ddqn"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bdqn.agents import ddqn
-from bdqn.settings import ReadWith, setting, settings_of
+from bdqn.config.settings import ReadWith, setting, settings_of
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices, Redraw
+    from bdqn.qlearning.choices import Choices, Redraw
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Settings(ddqn.Settings, PosteriorSettings):
 
 def choices(settings: Settings) -> Choices:
     """Bayesian head, Thompson sampling, double Q, and a refit."""
-    from bdqn.choices import Policy, Redraw, greedy_under_mean, optimistic
+    from bdqn.qlearning.choices import Policy, Redraw, greedy_under_mean, optimistic
 
     thompson = posterior_choices(
         settings,
@@ -111,10 +111,10 @@ def posterior_choices(settings: PosteriorSettings, temperature: float = 1.0, red
     """Double DQN's choices with a posterior, acting greedily under a draw from it."""
     from functools import partial
 
-    from bdqn.choices import Choices, Refit, double_q, greedy_under_draw, max_q
-    from bdqn.heads import BayesianHead, BayesianOptions
-    from bdqn.posterior import Fixed, InverseGamma, Prior
-    from bdqn.qnetwork import PriorQ
+    from bdqn.bayes.posterior import Fixed, InverseGamma, Prior
+    from bdqn.networks.heads import BayesianHead, BayesianOptions
+    from bdqn.networks.qnetwork import PriorQ
+    from bdqn.qlearning.choices import Choices, Refit, double_q, greedy_under_draw, max_q
 
     noise = (
         Fixed(settings.noise_var)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import bdqn
-from bdqn.settings import SettingError, setting
+from bdqn.config.settings import SettingError, setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def choices(settings: Settings) -> Choices:
     """Bayesian DQN's choices with another prior and other draws."""
     from functools import partial
 
-    from bdqn.heads import Backups, BayesianHead
-    from bdqn.qnetwork import PriorFeatures
+    from bdqn.networks.heads import Backups, BayesianHead
+    from bdqn.networks.qnetwork import PriorFeatures
 
     plain_regression = (settings.posterior_data, settings.gram_decay, settings.last_layer) == (
         "replay",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with another policy."""
     import numpy as np
 
-    from bdqn.choices import QView
-    from bdqn.rules import Actions, boltzmann, linear_schedule
+    from bdqn.qlearning.choices import QView
+    from bdqn.qlearning.rules import Actions, boltzmann, linear_schedule
 
     def softmax(q: QView, step: int, rng: np.random.Generator) -> Actions:
         temperature = linear_schedule(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a head of members."""
     from functools import partial
 
-    from bdqn.choices import Masks, Redraw, greedy_under_draw
-    from bdqn.heads import EnsembleHead
-    from bdqn.qnetwork import PriorQ
+    from bdqn.networks.heads import EnsembleHead
+    from bdqn.networks.qnetwork import PriorQ
+    from bdqn.qlearning.choices import Masks, Redraw, greedy_under_draw
 
     members, probability = settings.members, settings.mask_probability
     return replace(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices, Policy
+    from bdqn.qlearning.choices import Choices, Policy
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Settings:
 
 def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
-    from bdqn.choices import Choices, double_q
-    from bdqn.heads import LinearHead
+    from bdqn.networks.heads import LinearHead
+    from bdqn.qlearning.choices import Choices, double_q
 
     return Choices(head=LinearHead, policy=policy(settings), redraw=None, bootstrap=double_q)
 
@@ -36,8 +36,8 @@ def policy(settings: Settings) -> Policy:
     """Epsilon-greedy under the mean, which is all that a head without draws has."""
     import numpy as np
 
-    from bdqn import rules
-    from bdqn.choices import QView
+    from bdqn.qlearning import rules
+    from bdqn.qlearning.choices import QView
 
     def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         epsilon = rules.linear_schedule(

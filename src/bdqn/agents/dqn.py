@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from bdqn.agents import ddqn
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 Settings = ddqn.Settings
 
 
 def choices(settings: Settings) -> Choices:
     """Double DQN's choices with another bootstrap."""
-    from bdqn.choices import max_q
+    from bdqn.qlearning.choices import max_q
 
     return replace(ddqn.choices(settings), bootstrap=max_q)

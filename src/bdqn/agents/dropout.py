@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a head of masks."""
     from functools import partial
 
-    from bdqn.choices import Redraw, greedy_under_draw
-    from bdqn.heads import DropoutHead
+    from bdqn.networks.heads import DropoutHead
+    from bdqn.qlearning.choices import Redraw, greedy_under_draw
 
     return replace(
         ddqn.choices(ddqn.Settings()),

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a last layer that is solved for."""
     from functools import partial
 
-    from bdqn.choices import Refit, double_q
-    from bdqn.heads import LeastSquaresHead
+    from bdqn.networks.heads import LeastSquaresHead
+    from bdqn.qlearning.choices import Refit, double_q
 
     return replace(
         ddqn.choices(settings),

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import ddqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a head of noisy layers."""
     from functools import partial
 
-    from bdqn.choices import Redraw, greedy_under_draw
-    from bdqn.heads import NoisyHead
+    from bdqn.networks.heads import NoisyHead
+    from bdqn.qlearning.choices import Redraw, greedy_under_draw
 
     return replace(
         ddqn.choices(ddqn.Settings()),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bdqn.agents import ddqn
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a policy that looks at nothing, and no learning."""
     import numpy as np
 
-    from bdqn import rules
-    from bdqn.choices import QView
+    from bdqn.qlearning import rules
+    from bdqn.qlearning.choices import QView
 
     def uniform(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         return rules.uniform(rng, *q.shape)

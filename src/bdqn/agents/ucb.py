@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bdqn.agents import bdqn
-from bdqn.settings import setting
+from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
-    from bdqn.choices import Choices
+    from bdqn.qlearning.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,6 @@ class Settings(bdqn.PosteriorSettings):
 
 def choices(settings: Settings) -> Choices:
     """Bayesian DQN's choices without draws: the mean stands for them."""
-    from bdqn.choices import optimistic
+    from bdqn.qlearning.choices import optimistic
 
     return replace(bdqn.posterior_choices(settings), policy=optimistic(settings.ucb_scale))

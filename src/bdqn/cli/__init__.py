@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
-from bdqn import exit_codes
 from bdqn.cli.common import RunFailed, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
-from bdqn.files import printable
-from bdqn.progress import is_unheard, silence, tell
-from bdqn.settings import SettingError, nearest
+from bdqn.config.settings import SettingError, nearest
+from bdqn.runs import exit_codes
+from bdqn.runs.progress import is_unheard, silence, tell
+from bdqn.storage.safe_files import printable
 
 VERBS = {
     "train": "train an agent and record the run",
@@ -34,7 +34,7 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code: 0, or one of `bdqn.exit_codes`."""
+    """Run one verb; returns the exit code: 0, or one of `bdqn.runs.exit_codes`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)

@@ -11,7 +11,7 @@ from typing import Any
 from bdqn.agents import AGENTS, Recipe, compared
 from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
-from bdqn.settings import settings_of
+from bdqn.config.settings import settings_of
 
 
 def run(argv: list[str]) -> int:
@@ -40,7 +40,7 @@ def _list() -> None:
 
 def _describe(name: str) -> None:
     """What it is, its choices beside Double DQN's, its settings with every preset's values, and where to go on."""
-    from bdqn.configure import configure, family_of, preset_names, recipe_named
+    from bdqn.config.resolve import configure, family_of, preset_names, recipe_named
 
     recipe = recipe_named(name)
     print_folded([*_about(name, recipe), ""])

@@ -9,8 +9,8 @@ from typing import Any
 
 from bdqn.cli.common import correctable
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
-from bdqn.files import printable
-from bdqn.settings import build, setting, settings_of
+from bdqn.config.settings import build, setting, settings_of
+from bdqn.storage.safe_files import printable
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ def run(argv: list[str]) -> int:
 
 def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     """What would learn there, unless told otherwise."""
-    from bdqn.configure import configure
+    from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
     from bdqn.envs.check import Finding
     from bdqn.learner import observation_spec
-    from bdqn.networks import describe
+    from bdqn.networks.torsos import describe
 
     configuration = configure("bdqn", family(env_id))
     with closing(make_env(env_id, env_kwargs=kwargs)) as env:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bdqn import exit_codes
-from bdqn.files import printable
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.runs import exit_codes
+from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
     from bdqn.learner import Learner
@@ -52,7 +52,7 @@ def correctable() -> Iterator[None]:
         import gymnasium.error  # here, because help needs no Gymnasium, nor torch
 
         from bdqn.envs import blamed
-        from bdqn.finite import NonFiniteError
+        from bdqn.qlearning.finite_checks import NonFiniteError
 
         if reason := blamed(error):
             raise SettingError(reason) from error
@@ -66,9 +66,9 @@ def correctable() -> Iterator[None]:
 
 def foreseen(error: Exception) -> str | None:
     """Why a run cannot go on, in a sentence; None for a defect of ours, whose traceback is wanted."""
+    from bdqn.bayes.posterior import PosteriorError
     from bdqn.envs import BadAnswer, blamed
-    from bdqn.finite import NonFiniteError
-    from bdqn.posterior import PosteriorError
+    from bdqn.qlearning.finite_checks import NonFiniteError
 
     return str(error) if isinstance(error, NonFiniteError | PosteriorError | BadAnswer) else blamed(error)
 
@@ -115,8 +115,8 @@ class Start:
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
     """See that the device can be used, and choose the threads: small networks are faster on one."""
-    from bdqn.device import check_device, use_threads
-    from bdqn.threads import best_threads
+    from bdqn.networks.device import check_device, use_threads
+    from bdqn.networks.threads import best_threads
 
     check_device(device)
     use_threads(threads or best_threads(family))
@@ -124,11 +124,11 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
 
 def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:
     """A trained agent that will not learn, so it needs no large memory."""
-    from bdqn import generation
-    from bdqn.checkpoint import find_agent, load
+    from bdqn.storage import checkpoint_files
+    from bdqn.storage.checkpoints import find_agent, load
 
     folder = find_agent(path, best=best)
-    about = generation.read(folder).about
+    about = checkpoint_files.read(folder).about
     prepare_torch(device, about["family"])
     return load(folder, env, device=device, buffer_size=min(about["settings"].get("buffer_size", 10_000), 10_000))
 

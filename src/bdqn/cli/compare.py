@@ -11,8 +11,8 @@ from bdqn.cli import comparing
 from bdqn.cli.common import correctable, runs_at, say
 from bdqn.cli.layout import split_table, terminal_width
 from bdqn.cli.options import Parser
-from bdqn.files import printable
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
     from bdqn.report.tables import Row, RowTable

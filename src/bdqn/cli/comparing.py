@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from bdqn.cli.options import Parser
-from bdqn.settings import SettingError, nearest
+from bdqn.config.settings import SettingError, nearest
 
 
 def add_flags(parser: Parser) -> None:

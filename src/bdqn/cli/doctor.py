@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from bdqn.cli.common import correctable, prepare_torch, print_rows
 from bdqn.cli.layout import print_folded
 from bdqn.cli.options import Parser
-from bdqn.extras import EXTRAS, how_to_install
-from bdqn.memory import free_memory
-from bdqn.progress import duration
-from bdqn.provenance import machine, versions
+from bdqn.config.extras import EXTRAS, how_to_install
+from bdqn.config.memory import free_memory
+from bdqn.runs.progress import duration
+from bdqn.storage.provenance import machine, versions
 
 if TYPE_CHECKING:
-    from bdqn.configure import Configuration
+    from bdqn.config.resolve import Configuration
     from bdqn.learner import Learner
 
 WARM_UP = 1_000  # decisions at random: enough for a first refit
@@ -71,9 +71,9 @@ def _describe_installation() -> None:
 
 def _examine(agent: str, env: str, preset: str) -> None:
     """Measure a short training under a preset, and say what all of it would take."""
-    from bdqn.configure import configure
+    from bdqn.config.resolve import configure
     from bdqn.envs import family
-    from bdqn.replay import bytes_per_frame
+    from bdqn.replay.buffer import bytes_per_frame
 
     with correctable():
         configuration = configure(agent, family(env), preset)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, print_rows, runs_at, say
 from bdqn.cli.options import Parser, add_settings, given
-from bdqn.files import inside
-from bdqn.settings import SettingError, build, setting, settings_of
+from bdqn.config.settings import SettingError, build, setting, settings_of
+from bdqn.storage.safe_files import inside
 
 if TYPE_CHECKING:
-    from bdqn.evaluation import Evaluation
+    from bdqn.runs.evaluation import Evaluation
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _runs_in(path: Path) -> list[tuple[str, ...]]:
 
 
 def _play(path: Path, options: Options, *, best: bool) -> Played:
-    from bdqn.evaluation import evaluate
+    from bdqn.runs.evaluation import evaluate
 
     with correctable():
         learner = load_to_play(path, options.env, options.device, best=best)
@@ -139,10 +139,10 @@ def _play(path: Path, options: Options, *, best: bool) -> Played:
 
 def _keep(played: Played, folder: Path) -> None:
     """Beside the run's other files, in place of an earlier one at this epsilon."""
-    from bdqn import durable
+    from bdqn.storage import atomic
 
     with correctable():
-        durable.write_file(folder / f"evaluation-{played.epsilon:g}.json", json.dumps(played.summary).encode() + b"\n")
+        atomic.write_file(folder / f"evaluation-{played.epsilon:g}.json", json.dumps(played.summary).encode() + b"\n")
 
 
 def _print(played: Played, path: Path | None, *, as_json: bool) -> None:

@@ -8,12 +8,12 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from bdqn import generation
 from bdqn.cli.common import correctable, print_rows, say
 from bdqn.cli.options import Parser
-from bdqn.files import inside
-from bdqn.generation import CheckpointError, Manifest
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.storage import checkpoint_files
+from bdqn.storage.checkpoint_files import CheckpointError, Manifest
+from bdqn.storage.safe_files import inside
 
 
 def run(argv: list[str]) -> int:
@@ -37,7 +37,7 @@ def examine(folder: Path) -> dict[str, Any]:
     """Everything there is to say about one checkpoint, problems included."""
     report: dict[str, Any] = {"path": str(folder), "problems": []}
     try:
-        manifest = generation.read(folder)
+        manifest = checkpoint_files.read(folder)
     except CheckpointError as error:
         report["problems"].append(str(error))
         return report
@@ -45,7 +45,7 @@ def examine(folder: Path) -> dict[str, Any]:
     for entry in manifest.members:
         report["files"][entry.name] = entry.size
         try:
-            data = generation.read_member(folder, entry)
+            data = checkpoint_files.read_member(folder, entry)
             if entry.name.endswith(".safetensors"):
                 report["tensors"][entry.name] = tensor_header(data)
         except (CheckpointError, SettingError) as error:
@@ -67,7 +67,7 @@ def tensor_header(data: bytes) -> dict[str, str]:
 
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
     """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
-    siblings = generation.all_in(folder.resolve().parent)
+    siblings = checkpoint_files.all_in(folder.resolve().parent)
     segments = inside(folder.resolve().parent, "replay")
     gone = 0
     for segment in manifest.segments:
@@ -75,7 +75,7 @@ def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, 
             gone += 1
             continue
         try:
-            generation.read_member(segments, segment)
+            checkpoint_files.read_member(segments, segment)
         except (CheckpointError, SettingError) as error:
             problems.append(str(error))
     frames, size = (sum(getattr(s, name) for s in manifest.segments) for name in ("frames", "size"))
@@ -86,10 +86,10 @@ def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, 
 
 def _folders(path: Path) -> list[Path]:
     """The checkpoints that a path means."""
-    if generation.is_generation(path):
+    if checkpoint_files.is_generation(path):
         return [path]
-    for folder in (generation.folder_of(path), path):
-        found = generation.all_in(folder)
+    for folder in (checkpoint_files.folder_of(path), path):
+        found = checkpoint_files.all_in(folder)
         if found:
             return found
     raise SettingError(f"{path} {'holds no checkpoint' if path.exists() else 'does not exist'}.")

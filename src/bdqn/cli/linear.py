@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 from bdqn.cli.common import correctable
 from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
-from bdqn.files import printable
-from bdqn.progress import Progress, progress
-from bdqn.settings import SettingError, build, nearest, settings_of
+from bdqn.config.settings import SettingError, build, nearest, settings_of
+from bdqn.runs.progress import Progress, progress
+from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
     from bdqn.linear import Curves, Replicas
@@ -72,10 +72,10 @@ def run(argv: list[str]) -> int:
 
     import numpy as np
 
+    from bdqn.config.seeding import generator
     from bdqn.linear import Replicas
     from bdqn.report.figures import save
     from bdqn.report.regret import regret_figure, write_regret
-    from bdqn.seeding import generator
 
     with correctable():
         family = parse(args.mdp, FAMILIES, "problem")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 from bdqn.cli.layout import fold
-from bdqn.settings import Setting, SettingError, nearest
+from bdqn.config.settings import Setting, SettingError, nearest
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bdqn.cli.options import Parser, text_of
-from bdqn.configure import FAMILIES, configure, family_of, known_settings, preset_names, read_preset
-from bdqn.settings import SettingError, nearest
+from bdqn.config.resolve import FAMILIES, configure, family_of, known_settings, preset_names, read_preset
+from bdqn.config.settings import SettingError, nearest
 
 
 def run(argv: list[str]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from bdqn.cli import comparing
 from bdqn.cli.common import correctable, runs_at, say
 from bdqn.cli.options import Parser
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
 
 
 def run(argv: list[str]) -> int:

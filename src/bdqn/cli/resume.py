@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn import files
 from bdqn.cli.common import Start, correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, given
-from bdqn.files import printable
-from bdqn.schedule import Schedule
-from bdqn.settings import SettingError, Supervision, build, setting, settings_of
+from bdqn.config.settings import SettingError, Supervision, build, setting, settings_of
+from bdqn.runs.schedule import Schedule
+from bdqn.storage import safe_files
+from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
-    from bdqn.checkpoint import Checkpoints, Restored
+    from bdqn.storage.checkpoints import Checkpoints, Restored
 
 
 # What config.toml must hold.
@@ -65,15 +65,17 @@ def go_on(run: str, options: Options, changes: Mapping[str, Any], args: Namespac
     _require_same_environment(run, options.env, config["env"])
     prepare_torch(options.device or config["device"], config["family"], options.threads or config["threads"])
 
-    from bdqn import generation
-    from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
-    from bdqn.directory import locked
-    from bdqn.progress import tell
-    from bdqn.record import RunRecord, read_meta
+    from bdqn.runs.directory import locked
+    from bdqn.runs.progress import tell
+    from bdqn.runs.writer import RunRecord, read_meta
+    from bdqn.storage import checkpoint_files
+    from bdqn.storage.checkpoints import Checkpoints
 
     with locked(folder, new=False) as claim:
-        checkpoints = Checkpoints(generation.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay)
+        checkpoints = Checkpoints(
+            checkpoint_files.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay
+        )
         restored = _restore(checkpoints, config, options)
         learner, steps = restored.learner, options.steps or config["steps"]
         with correctable():
@@ -110,8 +112,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         if not os.path.lexists(path):
             problem = "holds no run (no config.toml)" if folder.exists() else "does not exist"
             raise SettingError(f"{folder} {problem}: give the directory that bdqn train printed.")
-        config = files.read_toml(path)
-    files.require(path, {"env_kwargs": {}, **config}, {**CONFIG, "env_kwargs": dict})
+        config = safe_files.read_toml(path)
+    safe_files.require(path, {"env_kwargs": {}, **config}, {**CONFIG, "env_kwargs": dict})
     return config
 
 
@@ -125,9 +127,9 @@ def _require_same_environment(run: str, given: str | None, known: str) -> None:
 
 def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options) -> Restored:
     """The run as its newest sound checkpoint has it; from its beginning if it was killed before the first."""
-    from bdqn.checkpoint import Restored, trusted
-    from bdqn.configure import configure, known_settings
+    from bdqn.config.resolve import configure, known_settings
     from bdqn.learner import Learner
+    from bdqn.storage.checkpoints import Restored, trusted
 
     device = options.device or config["device"]
     with correctable():

@@ -14,24 +14,24 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bdqn import exit_codes
 from bdqn.agents import AGENTS
-from bdqn.checkpoint import Checkpoints
+from bdqn.bayes.posterior import PosteriorError
 from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows, say
-from bdqn.directory import DirectoryLost, DirectoryRemoved
+from bdqn.config.memory import ran_out
+from bdqn.config.settings import SettingError
 from bdqn.envs import BadAnswer, describe
-from bdqn.finite import NonFiniteError
-from bdqn.hints import Directions
-from bdqn.memory import ran_out
-from bdqn.posterior import PosteriorError
-from bdqn.progress import figure, progress, rate, unheard_is_fine
-from bdqn.run import train
-from bdqn.settings import SettingError
+from bdqn.qlearning.finite_checks import NonFiniteError
+from bdqn.runs import exit_codes
+from bdqn.runs.directory import DirectoryLost, DirectoryRemoved
+from bdqn.runs.hints import Directions
+from bdqn.runs.progress import figure, progress, rate, unheard_is_fine
+from bdqn.runs.training import train
+from bdqn.storage.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
     from bdqn.learner import Learner
-    from bdqn.record import RunRecord
-    from bdqn.schedule import Schedule
+    from bdqn.runs.schedule import Schedule
+    from bdqn.runs.writer import RunRecord
 
 
 def train_recorded(

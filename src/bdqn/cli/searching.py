@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bdqn.cli.common import RunFailed, correctable, say
 from bdqn.cli.options import Parser, beside_settings, flags, text_of
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
 
 if TYPE_CHECKING:
     from bdqn.tune.space import Search
@@ -51,7 +51,7 @@ def _carry_out(search: Search, out: Path, workers: int, retries: int, *, quiet: 
     from functools import partial
 
     from bdqn.cli.running import interruptible
-    from bdqn.directory import claim_directory, locked
+    from bdqn.runs.directory import claim_directory, locked
     from bdqn.sweep.display import watching
     from bdqn.sweep.folder import SweepFolder
     from bdqn.sweep.local import Local
@@ -91,8 +91,8 @@ def _short(value: object) -> str:
 
 
 def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
-    from bdqn import durable
-    from bdqn.toml import toml_text
+    from bdqn.storage import atomic
+    from bdqn.storage.toml import toml_text
 
     print("\nthe best of them:")
     for outcome in found[:SHOWN]:
@@ -105,5 +105,5 @@ def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
     print(f"\n{shlex.join(words)}")
     with correctable():
         best = toml_text({**beside, "agents": {search.group: {"agent": trial.agent, **trial.settings}}})
-        durable.write_file(out / "best.toml", best.lstrip().encode())
+        atomic.write_file(out / "best.toml", best.lstrip().encode())
     print(f"{out}: {out / 'best.toml'} has the same for a sweep file; bdqn compare {out} shows all runs")

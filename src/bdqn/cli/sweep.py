@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from bdqn.cli.common import RunFailed, correctable, say
 from bdqn.cli.options import Parser
-from bdqn.progress import duration, unheard_is_fine
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.runs.progress import duration, unheard_is_fine
 from bdqn.sweep.plan import FULL, Sweep, Trial, module_of, read_sweep
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check_environments(sweep: Sweep, *, imports: bool = True) -> None:
 
 def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
     from bdqn.cli.running import interruptible
-    from bdqn.directory import claim_directory, locked
+    from bdqn.runs.directory import claim_directory, locked
     from bdqn.sweep.display import watching
     from bdqn.sweep.engine import carry_out
     from bdqn.sweep.folder import SweepFolder
@@ -134,10 +134,10 @@ def _describe(sweep: Sweep, out: Path, workers: int) -> None:
 def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
     """Seconds and bytes that a trial takes."""
     from bdqn.cli.doctor import measure, small_learner
-    from bdqn.configure import configure
-    from bdqn.device import use_threads
+    from bdqn.config.resolve import configure
     from bdqn.envs import family
-    from bdqn.replay import bytes_per_frame
+    from bdqn.networks.device import use_threads
+    from bdqn.replay.buffer import bytes_per_frame
 
     configuration = configure(trial.agent, family(trial.env), trial.preset, trial.settings)
     with correctable():

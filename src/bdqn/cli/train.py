@@ -12,12 +12,12 @@ from bdqn.agents import AGENTS
 from bdqn.cli import resume
 from bdqn.cli.common import Start, correctable, prepare_torch
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
-from bdqn.schedule import Schedule
-from bdqn.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
-from bdqn.toml import toml_text
+from bdqn.config.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
+from bdqn.runs.schedule import Schedule
+from bdqn.storage.toml import toml_text
 
 if TYPE_CHECKING:
-    from bdqn.configure import Configuration
+    from bdqn.config.resolve import Configuration
     from bdqn.learner import Learner
 
 
@@ -56,11 +56,11 @@ def run(argv: list[str]) -> int:
     learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
-    from bdqn import generation
-    from bdqn.checkpoint import Checkpoints
     from bdqn.cli.running import announce, train_recorded
-    from bdqn.directory import claim_directory, locked, new_directory
-    from bdqn.record import RunRecord
+    from bdqn.runs.directory import claim_directory, locked, new_directory
+    from bdqn.runs.writer import RunRecord
+    from bdqn.storage import checkpoint_files
+    from bdqn.storage.checkpoints import Checkpoints
 
     with correctable():
         folder = (
@@ -72,7 +72,9 @@ def run(argv: list[str]) -> int:
     with locked(folder, new=True) as claim:
         if not args.quiet:
             announce(learner, steps, schedule, called, options.max_minutes)
-        checkpoints = Checkpoints(generation.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay)
+        checkpoints = Checkpoints(
+            checkpoint_files.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay
+        )
         with correctable():
             record = RunRecord(
                 folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim
@@ -133,7 +135,7 @@ def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
         settings = settings_of(Training) | settings_of(AGENTS[agent].settings)
         add_settings(parser.add_argument_group(f"settings of {agent}"), settings)
         return settings
-    from bdqn.configure import known_settings
+    from bdqn.config.resolve import known_settings
 
     with correctable():
         configuration = _configure(options, {})
@@ -144,7 +146,7 @@ def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
 
 
 def _configure(options: Options, overrides: dict[str, Any]) -> Configuration:
-    from bdqn.configure import configure
+    from bdqn.config.resolve import configure
     from bdqn.envs import family
 
     return configure(options.agent, family(options.env), options.preset, overrides)

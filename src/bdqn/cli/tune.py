@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from bdqn.agents.bdqn import Settings
 from bdqn.cli.common import RunFailed, correctable, prepare_torch, say
 from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
-from bdqn.files import printable
-from bdqn.progress import duration, unheard_is_fine
-from bdqn.settings import Setting, SettingError, build, setting, settings_of
+from bdqn.config.settings import Setting, SettingError, build, setting, settings_of
+from bdqn.runs.progress import duration, unheard_is_fine
+from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
     from bdqn.tune.frozen import Donor, Stage, Tried
@@ -91,14 +91,14 @@ def _values(known: Setting, texts: Sequence[str]) -> list[Any]:
 
 
 def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out: Path | None, command: str) -> None:
-    from bdqn import generation
-    from bdqn.checkpoint import find_agent
-    from bdqn.finite import NonFiniteError
-    from bdqn.posterior import PosteriorError
+    from bdqn.bayes.posterior import PosteriorError
+    from bdqn.qlearning.finite_checks import NonFiniteError
+    from bdqn.storage import checkpoint_files
+    from bdqn.storage.checkpoints import find_agent
     from bdqn.tune.frozen import as_settings, load_donor, search
 
     with correctable():
-        prepare_torch(options.device, generation.read(find_agent(path)).about["family"])
+        prepare_torch(options.device, checkpoint_files.read(find_agent(path)).about["family"])
         donor = load_donor(path, options.env, device=options.device, collect=options.collect)
     _announce(donor, options)
     try:
@@ -117,7 +117,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     print()
     say(f"chosen, with the highest means: {_train_command(donor, chosen)}")
     if out is not None:
-        from bdqn.toml import toml_text
+        from bdqn.storage.toml import toml_text
 
         beside = beside_settings(donor.preset, donor.learner.envs.num_envs)
         with correctable():

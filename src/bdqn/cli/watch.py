@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bdqn.cli.common import correctable, load_to_play, say
 from bdqn.cli.options import Parser, add_settings, given
-from bdqn.settings import build, setting, settings_of
+from bdqn.config.settings import build, setting, settings_of
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def run(argv: list[str]) -> int:
     out = Path(args.out).absolute()  # an environment may change the directory it works in
     options = build(Options, given(args, known))
 
-    from bdqn.playback import record
     from bdqn.report.watch import watch_page
+    from bdqn.runs.playback import record
 
     with correctable():
         learner = load_to_play(Path(args.run), options.env, best=args.best)

@@ -14,8 +14,8 @@ import time
 import traceback
 from collections.abc import Sequence
 
-from bdqn.exit_codes import DISK_FULL, GRACE, code_of
-from bdqn.progress import unheard_is_fine
+from bdqn.runs.exit_codes import DISK_FULL, GRACE, code_of
+from bdqn.runs.progress import unheard_is_fine
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,12 +20,12 @@ from gymnasium.utils import env_checker
 
 from bdqn.envs.answers import MASK, BadAnswer, EnvironmentWarning, Expected, expected_of
 from bdqn.envs.atari import AtariEnv
+from bdqn.envs.interaction import Step
 from bdqn.envs.make import Source, describe, make_env
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
 from bdqn.envs.supervision import blamed
 from bdqn.envs.vector import Environments
-from bdqn.step import Step
-from bdqn.tree import from_files, to_files
+from bdqn.storage.state_files import from_files, to_files
 
 Level = Literal["ok", "note", "warning", "error"]
 MOST_STEPS, MOST_SECONDS = 10_000, 20.0  # of the episodes that are played

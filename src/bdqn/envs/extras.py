@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from bdqn.extras import missing
+from bdqn.config.extras import missing
 
 
 class MissingExtra(ImportError):

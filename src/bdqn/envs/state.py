@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.envs import classic_control, toy_text
 from gymnasium.wrappers import common, transform_action, transform_observation, transform_reward
 
-from bdqn.tree import to_files
+from bdqn.storage.state_files import to_files
 
 State = dict[str, Any]
 

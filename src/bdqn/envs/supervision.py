@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 from bdqn.envs.answers import EnvironmentWarning
-from bdqn.step import Restart
+from bdqn.envs.interaction import Restart
 
 _NOTE = "In the environment: "
 Remake = Callable[[int, int], tuple[gym.Env[Any, Any], int]]  # which one, the how-many-th time: a new one and its seed

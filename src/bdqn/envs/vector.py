@@ -13,10 +13,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
+from bdqn.envs.interaction import Episode, Restart, Step
 from bdqn.envs.spaces import check_spaces
 from bdqn.envs.state import CannotRestore, get_state, set_state
 from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
-from bdqn.step import Episode, Restart, Step
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
 TERMINAL_FOR_LEARNER = "terminal_for_learner"

@@ -12,12 +12,12 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from bdqn.bayes.posterior import Prior
 from bdqn.linear.confidence import Confidence, ConfidenceSet
 from bdqn.linear.draws import Draws
 from bdqn.linear.mdps import Array, Known, optimal_q
 from bdqn.linear.planning import Belief, Guess, Judge, Step, look_back
 from bdqn.linear.statistics import Episodes, Memory, Statistics
-from bdqn.posterior import Prior
 
 TIE = 1e-9  # indices closer than this differ by rounding alone
 

@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
+from bdqn.bayes.posterior import Posterior
 from bdqn.linear.mdps import Array, Known
-from bdqn.posterior import Posterior
 
 RadiusKind = Literal["theory", "paper", "data"]
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bdqn.bayes.posterior import Moments
 from bdqn.linear.agents import LinearAgent
 from bdqn.linear.draws import Draws, choose
 from bdqn.linear.mdps import Array, Known
 from bdqn.linear.planning import Belief, Step
 from bdqn.linear.recipes import PSRL, Settings
-from bdqn.posterior import Moments
 
 FeatureFunction = Callable[[int, Any], Array]  # step h = 0..H-1 and observation -> (A, d)
 

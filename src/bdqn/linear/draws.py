@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bdqn.config.seeding import generator
 from bdqn.linear.mdps import Array, Indices
-from bdqn.seeding import generator
 
 
 class Draws:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
+from bdqn.config.settings import setting
 from bdqn.linear.mdps import MDP, Array
-from bdqn.settings import setting
 
 
 class Family(Protocol):

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bdqn.bayes.posterior import Posterior, Prior, fit
 from bdqn.linear.confidence import Confidence, ConfidenceSet
 from bdqn.linear.draws import Draws
 from bdqn.linear.mdps import Array, Known
 from bdqn.linear.statistics import Memory
-from bdqn.posterior import Posterior, Prior, fit
 
 
 class Guess(NamedTuple):

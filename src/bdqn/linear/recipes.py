@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from bdqn.bayes.posterior import Fixed, Prior
+from bdqn.config.settings import setting
 from bdqn.linear.agents import (
     Agent,
     LinearAgent,
@@ -21,8 +23,6 @@ from bdqn.linear.agents import (
 )
 from bdqn.linear.confidence import Confidence
 from bdqn.linear.mdps import Known
-from bdqn.posterior import Fixed, Prior
-from bdqn.settings import setting
 
 NOISE_WHERE_THERE_IS_NONE = 0.1  # a posterior needs some
 

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bdqn.bayes.posterior import Moments
 from bdqn.linear.mdps import Array, Indices
-from bdqn.posterior import Moments
 
 
 class Episodes(NamedTuple):

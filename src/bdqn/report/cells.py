@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from bdqn import durable
+from bdqn.storage import atomic
 
 # A spreadsheet computes what begins like this; a quotation mark in front makes it a text.
 _FORMULA = re.compile(r"['=+\-@\t\r\n]")
@@ -32,4 +32,4 @@ def write_table(path: Path, lines: Iterable[Iterable[object]]) -> None:
     """Write a CSV file, headings and all, in place of whatever stood there."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(map(as_text, line) for line in lines)
-    durable.write_file(path, text.getvalue().encode())
+    atomic.write_file(path, text.getvalue().encode())

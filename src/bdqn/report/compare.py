@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from bdqn import files, generation
-from bdqn.files import DamagedFile
 from bdqn.report import stats
 from bdqn.report.cells import from_text, write_table
 from bdqn.report.figures import WINDOW, learning_curve
 from bdqn.report.load import LARGEST, Array, Run, number, read_finite, read_meta, read_run
+from bdqn.storage import checkpoint_files, safe_files
+from bdqn.storage.safe_files import DamagedFile
 from bdqn.sweep.folder import SweepFolder
 
 POINTS = 200  # of the curve that an area is taken of
@@ -211,7 +211,7 @@ def _require_agreement(trial: _Trial, listed: Listed) -> None:
 
 def _read_trial(folder: Path, group: str) -> _Trial:
     run, status = read_run(folder), read_meta(folder).get("status")
-    planned, decisions = int(run.config["steps"]), generation.latest_step(generation.folder_of(folder))
+    planned, decisions = int(run.config["steps"]), checkpoint_files.latest_step(checkpoint_files.folder_of(folder))
     if decisions is None:  # it keeps none, or is on its way to the first
         decisions = planned if status == "finished" else int(run.step[-1]) if len(run.step) else 0
     try:
@@ -318,7 +318,7 @@ def read_results(folder: Path) -> Comparison:
 
 def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, str, int], dict[str, float]]]:
     """Whose each row is (environment, group and seed), and its numbers, decisions first."""
-    rows = files.rows(path)
+    rows = safe_files.rows(path)
     if next(rows, []) != list(columns):
         raise DamagedFile(f"{path} has not the columns {', '.join(columns)}: write it again with bdqn compare.")
     for line, row in enumerate(rows, 2):

@@ -17,10 +17,10 @@ from types import MappingProxyType
 import numpy as np
 from matplotlib.figure import Figure
 
+from bdqn.config.settings import SettingError
 from bdqn.report.compare import SCORES, Comparison, comparison_of, label_of, read_results, unfinished
 from bdqn.report.figures import Points, curves_figure, save, settings_figure
 from bdqn.report.tables import Row, all_tables, layout
-from bdqn.settings import SettingError
 from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
-from bdqn import durable
 from bdqn.report import stats
 from bdqn.report.load import Array, Run
+from bdqn.storage import atomic
 
 if TYPE_CHECKING:
     from bdqn.report.compare import Result
@@ -203,7 +203,7 @@ def save(figure: Figure, path: Path) -> None:
     picture, kind = io.BytesIO(), path.suffix.removeprefix(".")
     with rc_context({"svg.hashsalt": "bdqn", "pdf.fonttype": 42}):  # fonts that publishers accept
         figure.savefig(picture, format=kind, dpi=150, bbox_inches="tight", metadata=TIMELESS.get(path.suffix))
-    durable.write_file(path, picture.getvalue())
+    atomic.write_file(path, picture.getvalue())
 
 
 def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str]) -> list[str]:

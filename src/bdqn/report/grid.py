@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from bdqn import durable
 from bdqn.report.cells import write_table
 from bdqn.report.html import Html, tag
+from bdqn.storage import atomic
 
 MISSING = "missing"  # what a cell says that waits for a run
 NO_RATIO = "no ratio"  # what a cell says where a score is not positive
@@ -164,7 +164,7 @@ class Grid:
     def write(self, folder: Path) -> None:
         """NAME.csv, NAME.md and NAME.tex."""
         write_table(folder / f"{self.name}.csv", self.csv_lines())
-        durable.write_file(folder / f"{self.name}.md", self.markdown().encode())
+        atomic.write_file(folder / f"{self.name}.md", self.markdown().encode())
         write_latex(folder / f"{self.name}.tex", [self])
 
     def _strong(self, row: int, column: int) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bdqn import files
-from bdqn.files import DamagedFile
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.storage import safe_files
+from bdqn.storage.safe_files import DamagedFile
 
 Array = NDArray[np.float64]
 IDENTITY = {"agent": str, "env": str, "seed": int, "steps": int}  # what every run's configuration says
@@ -46,12 +46,12 @@ def read_table(path: Path, columns: Sequence[str] = ()) -> dict[str, Array]:
     """A CSV file of numbers, by column, at least with these; what is empty is NaN."""
     numbers = array("d")  # which takes less memory than a list
     try:
-        rows = files.rows(path)
+        rows = safe_files.rows(path)
         heading = next(rows, [])
         if not heading:
             raise ValueError("it is empty: was its run stopped before it began?")
         _require(columns, heading)
-        files.require_room(path, 4 * os.stat(path).st_size)  # a cell takes two bytes at least, and a number eight
+        safe_files.require_room(path, 4 * os.stat(path).st_size)  # a cell takes two bytes at least, and a number eight
         for line, row in enumerate(rows, 2):
             numbers.extend(_numbers(row, len(heading), line))
     except SettingError:  # which names the file already
@@ -66,9 +66,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.toml"
     if not os.path.lexists(path):
         raise FileNotFoundError(f"{folder} is no run directory (no config.toml).")
-    config = files.read_toml(path)
-    files.require(path, config, IDENTITY)
-    files.require(path, config, {name: dict for name in TABLES if name in config})
+    config = safe_files.read_toml(path)
+    safe_files.require(path, config, IDENTITY)
+    safe_files.require(path, config, {name: dict for name in TABLES if name in config})
     return config
 
 
@@ -83,7 +83,7 @@ def read_run(path: str | Path) -> Run:
 def read_meta(folder: Path) -> Mapping[str, Any]:
     """What a run's meta.json says by name; nothing if there is none."""
     try:
-        return files.read_json(folder / "meta.json")
+        return safe_files.read_json(folder / "meta.json")
     except FileNotFoundError:
         return {}
 

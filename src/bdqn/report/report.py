@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bdqn.report import reproduction, summary
+from bdqn.report import summary
 from bdqn.report.grid import Grid
 from bdqn.report.html import page, tag
+from bdqn.report.paper import reproduction
 from bdqn.report.runs import Runs
 
 FEW = 5  # remarks that are shown without being asked for

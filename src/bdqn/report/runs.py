@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bdqn import files
 from bdqn.agents import AGENTS
-from bdqn.files import DamagedFile, inside
+from bdqn.config.settings import SettingError
 from bdqn.report.compare import Comparison, Listed, Result, compare, comparison_of, is_seed, read_results
 from bdqn.report.find import is_kept, is_run, is_sweep
 from bdqn.report.load import Array, read_config, read_meta, read_run, read_table
-from bdqn.settings import SettingError
+from bdqn.storage import safe_files
+from bdqn.storage.safe_files import DamagedFile, inside
 from bdqn.sweep.folder import TRIALS, SweepFolder
 from bdqn.sweep.plan import suffix_of
 
@@ -308,11 +308,11 @@ def _config(place: _Place) -> Mapping[str, Any]:
 
 
 def _commands(path: Path) -> str:
-    return "\n".join(map(files.printable, files.read_text(path, files.NOTES).splitlines()))
+    return "\n".join(map(safe_files.printable, safe_files.read_text(path, safe_files.NOTES).splitlines()))
 
 
 def _evaluated(path: Path) -> Evaluated:
-    found = files.read_json(path, files.EVALUATION)
+    found = safe_files.read_json(path, safe_files.EVALUATION)
     try:
         return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bdqn import durable, files
-from bdqn.exit_codes import LOST, code_of
-from bdqn.extras import missing
-from bdqn.settings import SettingError
+from bdqn.config.extras import missing
+from bdqn.config.settings import SettingError
+from bdqn.runs.exit_codes import LOST, code_of
+from bdqn.storage import atomic, safe_files
 from bdqn.sweep.engine import PATIENCE
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Process
@@ -102,7 +102,7 @@ class Cluster:
 def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, token: str) -> int:
     """Runs in a worker of Ray: the same process that a local sweep would start, so its files are the same."""
     try:
-        if files.read_text(shared, files.KB) != token:
+        if safe_files.read_text(shared, safe_files.KB) != token:
             return NOT_SHARED
     except (OSError, ValueError):
         return NOT_SHARED
@@ -143,7 +143,7 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
     if address != "local":
         check_address(address)
     token = secrets.token_hex(16)
-    durable.write_file(folder / TOKEN, token.encode())
+    atomic.write_file(folder / TOKEN, token.encode())
     here = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     where = here if address == "local" else {"address": address}
 

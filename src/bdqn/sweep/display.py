@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bdqn.progress import duration, unheard_is_fine
+from bdqn.runs.progress import duration, unheard_is_fine
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bdqn.directory import is_locked
-from bdqn.exit_codes import DISK_FULL, FAILED, GRACE, LOST, TO_CORRECT, code_of
-from bdqn.progress import duration
+from bdqn.runs.directory import is_locked
+from bdqn.runs.exit_codes import DISK_FULL, FAILED, GRACE, LOST, TO_CORRECT, code_of
+from bdqn.runs.progress import duration
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep, Trial
 

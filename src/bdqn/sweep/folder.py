@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bdqn import durable, files, generation
-from bdqn.files import DamagedFile, inside
-from bdqn.settings import SettingError
+from bdqn.config.settings import SettingError
+from bdqn.storage import atomic, checkpoint_files, safe_files
+from bdqn.storage.safe_files import DamagedFile, inside
 from bdqn.sweep.plan import Sweep, Trial
 
 COLUMNS = ("trial", "group", "agent", "env", "seed")
@@ -52,7 +52,7 @@ class SweepFolder:
         if there and "trials.csv" not in there:
             raise SettingError(f"{self.folder} is not empty, and holds no sweep: choose another directory.")
         for name in (TRIALS, LOGS):
-            durable.make_directory(inside(self.folder, name))
+            atomic.make_directory(inside(self.folder, name))
         names = {trial.name for trial in sweep.trials}
         rows = {_place(row): row for row in self.rows() if row["trial"] not in names}
         rows |= {_place(row): row for row in map(_row, sweep.trials)}
@@ -60,13 +60,13 @@ class SweepFolder:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows.values())
-        durable.write_file(self.folder / "trials.csv", text.getvalue().encode())
+        atomic.write_file(self.folder / "trials.csv", text.getvalue().encode())
 
     def rows(self) -> list[dict[str, str]]:
         """The trials that were ever part of this sweep."""
         path = self.folder / "trials.csv"
         try:
-            heading, *rows = list(files.rows(path, files.TRIALS)) or [[]]
+            heading, *rows = list(safe_files.rows(path, safe_files.TRIALS)) or [[]]
         except (FileNotFoundError, NotADirectoryError):
             return []
         if tuple(heading) != COLUMNS:
@@ -96,7 +96,7 @@ class SweepFolder:
     def message(self, trial: Trial) -> str:
         """The last thing that a trial's process said."""
         with suppress(OSError):
-            return files.last_line(self.log(trial))
+            return safe_files.last_line(self.log(trial))
         return ""
 
     def progress(self, trial: Trial, steps: int) -> Progress:
@@ -104,17 +104,17 @@ class SweepFolder:
         run = self.run(trial)
         decisions, rate = 0, 0.0
         with suppress(OSError, ValueError, IndexError):
-            cells = files.last_line(run / "timing.csv").split(",")
+            cells = safe_files.last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
         saved, finished = self.checkpoint(trial), False
         complete = saved >= steps or (saved >= 0 and trial.schedule.get("stop_at") is not None)
         with suppress(OSError, ValueError, KeyError):
-            finished = files.read_json(run / "meta.json")["status"] == "finished" and complete
+            finished = safe_files.read_json(run / "meta.json")["status"] == "finished" and complete
         return Progress(max(decisions, saved), finished, rate)
 
     def checkpoint(self, trial: Trial) -> int:
         """The decision of its latest checkpoint; -1 without one."""
-        step = generation.latest_step(generation.folder_of(self.run(trial)))
+        step = checkpoint_files.latest_step(checkpoint_files.folder_of(self.run(trial)))
         return -1 if step is None else step
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bdqn import files
+from bdqn.storage import safe_files
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Trial
 
@@ -18,7 +18,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], log: Path, threads: int) -> None:
         limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-        with os.fdopen(files.open_to_write(log, os.O_APPEND), "ab") as output:
+        with os.fdopen(safe_files.open_to_write(log, os.O_APPEND), "ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "bdqn.cli.worker", *command],
                 stdin=subprocess.PIPE,

@@ -32,11 +32,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bdqn import files
-from bdqn.configure import configure
-from bdqn.device import check_threads
-from bdqn.schedule import Schedule
-from bdqn.settings import MOST_ENVIRONMENTS, SettingError, build, nearest, settings_of
+from bdqn.config.resolve import configure
+from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, build, nearest, settings_of
+from bdqn.networks.device import check_threads
+from bdqn.runs.schedule import Schedule
+from bdqn.storage import safe_files
 
 KEYS = {
     "steps": int,
@@ -135,7 +135,7 @@ def read_scales(path: Path, *, imports: bool = False) -> dict[str, Sweep]:
 def read_content(path: Path) -> dict[str, Any]:
     """A TOML file's content."""
     try:
-        return files.read_given(path)
+        return safe_files.read_given(path)
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
 

@@ -18,17 +18,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bdqn import generation, rules
-from bdqn.checkpoint import find_agent, has_replay, load, read_replay
-from bdqn.configure import Configuration, configure
-from bdqn.diagnostics import SpreadWarning
+from bdqn.config.resolve import Configuration, configure
+from bdqn.config.seeding import integer_seed
+from bdqn.config.settings import SettingError, Training, settings_of
 from bdqn.envs import AtariSettings, Source
-from bdqn.evaluation import check_can_evaluate
-from bdqn.generation import CheckpointError
 from bdqn.learner import Learner
-from bdqn.replay import Replay
-from bdqn.seeding import integer_seed
-from bdqn.settings import SettingError, Training, settings_of
+from bdqn.qlearning import rules
+from bdqn.qlearning.diagnostics import SpreadWarning
+from bdqn.replay.buffer import Replay
+from bdqn.runs.evaluation import check_can_evaluate
+from bdqn.storage import checkpoint_files
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.checkpoints import find_agent, has_replay, load, read_replay
 
 NEVER = 2**62  # decisions
 LAST = "head.weights"  # a Bayesian head's mean, in the state of its network
@@ -132,7 +133,7 @@ class Stage:
 def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", collect: int | None = None) -> Donor:
     """A run's newest agent with its replay memory; where it has none, or ``collect`` is given, it plays for one."""
     folder = find_agent(path)
-    manifest = generation.read(folder)
+    manifest = checkpoint_files.read(folder)
     about = manifest.about
     own = about["settings"]
     still: dict[str, Any] = {name: NEVER for name in ("train_freq", "posterior_update_interval") if name in own}

@@ -25,9 +25,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bdqn.configure import configure, known_settings, unread
+from bdqn.config.resolve import configure, known_settings, unread
+from bdqn.config.settings import Setting, SettingError, nearest
 from bdqn.report.compare import SCORES
-from bdqn.settings import Setting, SettingError, nearest
 from bdqn.sweep.plan import KEYS, Sweep, naming, read_content, sweep_of
 
 OWN_KEYS = {"trials": int, "objective": str, "search": dict, "sampler_seed": int}

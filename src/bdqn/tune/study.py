@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from bdqn import durable, files
-from bdqn.extras import missing
+from bdqn.config.extras import missing
+from bdqn.config.seeding import integer_seed
+from bdqn.config.settings import SettingError
 from bdqn.report.compare import read_result
-from bdqn.seeding import integer_seed
-from bdqn.settings import SettingError
+from bdqn.storage import atomic, safe_files
 from bdqn.sweep.engine import Engine, Work, carry_out
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep
@@ -76,10 +76,10 @@ def open_study(search: Search, folder: Path) -> optuna.Study:
 def _take_back_half_a_line(path: Path) -> None:
     """A line that a kill has cut short would spoil all that follows it."""
     with suppress(FileNotFoundError):
-        data = files.read(path, files.STUDY)
+        data = safe_files.read(path, safe_files.STUDY)
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:
-            durable.write_file(path, whole)
+            atomic.write_file(path, whole)
 
 
 def carry_out_search(

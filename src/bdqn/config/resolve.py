@@ -1,0 +1,146 @@
+"""From an agent's name, a preset and overrides to a complete, checked configuration. No torch, no Gymnasium.
+
+A preset is a TOML file in ``presets/``: every value stands there with its source. An agent's table may say which other
+agent it is ``like``: it then has that one's values, and those of whom that one is like, where it has the same
+settings. ``default`` exists once per family of environments; the paper's presets apply to any.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from typing import Any
+
+from bdqn.agents import AGENTS
+from bdqn.config.settings import ReadWith, Setting, SettingError, Training, build, nearest, settings_of
+from bdqn.envs.settings import AtariSettings
+
+FAMILIES = ("classic", "minatar", "atari")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything that determines a run, but for the environment itself."""
+
+    agent: str
+    family: str
+    preset: str
+    training: Training
+    agent_settings: Any
+    atari: AtariSettings
+    total_steps: int
+    sources: Mapping[str, str] = field(compare=False)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every setting by its name; settings of other families are left out."""
+        parts = [self.training, self.agent_settings, *([self.atari] if self.family == "atari" else [])]
+        return {name: value for part in parts for name, value in asdict(part).items()}
+
+
+def known_settings(agent: str, family: str) -> dict[str, Setting]:
+    """All settings that apply to this agent in this family, by name."""
+    if family not in FAMILIES:
+        raise SettingError(f"There is no family {family!r}; {nearest(family, FAMILIES)}")
+    classes = [Training, recipe_named(agent).settings, *([AtariSettings] if family == "atari" else [])]
+    return {name: setting for cls in classes for name, setting in settings_of(cls).items()}
+
+
+def recipe_named(agent: str) -> Any:
+    """The recipe, or an error that suggests the nearest name."""
+    if agent not in AGENTS:
+        raise SettingError(f"There is no agent {agent!r}; {nearest(agent, AGENTS)}")
+    return AGENTS[agent]
+
+
+def preset_names() -> list[str]:
+    """File names of all presets, without their ending."""
+    folder = resources.files("bdqn.config") / "presets"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def family_of(preset: str) -> str:
+    """Whose values to show of a preset: ``default-atari`` says its family itself, and others apply to any."""
+    return next((family for family in FAMILIES if preset.endswith(f"-{family}")), "classic")
+
+
+def read_preset(name: str, family: str) -> dict[str, Any]:
+    """A preset's content; ``default`` is looked up by family."""
+    names = preset_names()
+    for candidate in (f"{name}-{family}", name):
+        if candidate in names:
+            text = (resources.files("bdqn.config") / "presets" / f"{candidate}.toml").read_text()
+            return {"file": candidate, **tomllib.loads(text)}
+    short = {n.removesuffix(f"-{f}") for n in names for f in FAMILIES if n.endswith(f"-{f}")} | set(names)
+    raise SettingError(f"There is no preset {name!r}; {nearest(name, short)}")
+
+
+def configure(
+    agent: str,
+    family: str,
+    preset: str = "default",
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    saved: Mapping[str, Any] | None = None,
+) -> Configuration:
+    """The preset's values for this agent, then a saved run's, then the user's; every name and value is checked.
+
+    What the user sets must count: a value that nobody reads would be taken for one that has no effect. A saved run has
+    all settings, those that it does not read among them.
+    """
+    asked = dict(overrides or {})
+    overrides = {**(saved or {}), **asked}
+    known = known_settings(agent, family)
+    for name in overrides:
+        if name not in known:
+            raise SettingError(f"{agent} has no setting {name!r}; {nearest(name, known)}")
+    content = read_preset(preset, family)
+    *relatives, own = _lineage(content, agent)
+    layers = [content.get("training", {}), *(part for one in relatives for part in (one.get("training", {}), one))]
+    layers += [own.get("training", {}), own]
+    if family == "atari":
+        layers.append(content.get("environment", {}))
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for layer in layers:
+        for name, entry in layer.items():
+            if name not in ("training", "like") and (name in known or not any(layer is one for one in relatives)):
+                values[name], sources[name] = entry["value"], entry["source"]
+    values |= overrides
+    agent_settings = _part(recipe_named(agent).settings, values)
+    for name, (switch, needed) in unread(agent_settings, asked).items():
+        raise SettingError(
+            f"{name} is read with {switch} = {needed} only, and {switch} is {getattr(agent_settings, switch)}: "
+            f"set {switch} = {needed} too, or leave {name} out."
+        )
+    sources |= dict.fromkeys(overrides, "set by you")
+    return Configuration(
+        agent=agent,
+        family=family,
+        preset=content["file"],
+        training=_part(Training, values),
+        agent_settings=agent_settings,
+        atari=_part(AtariSettings, values),
+        total_steps=content["total_steps"],
+        sources={name: sources.get(name, "built in") for name in known},
+    )
+
+
+def _lineage(content: Mapping[str, Any], agent: str) -> list[dict[str, Any]]:
+    """An agent's table, after those of the agents that it is like: what stands nearer counts more."""
+    own = content.get(agent, {})
+    return [*(_lineage(content, own["like"]) if "like" in own else []), own]
+
+
+def _part(cls: type, values: Mapping[str, Any]) -> Any:
+    names = settings_of(cls)
+    return build(cls, {name: value for name, value in values.items() if name in names})
+
+
+def unread(settings: Any, names: Iterable[str]) -> ReadWith:
+    """Those of these settings that do not count, each with its switch and the value that this should have."""
+    read_with: ReadWith = getattr(settings, "READ_WITH", {})
+    switches = {name: read_with[name] for name in names if name in read_with}
+    return {name: pair for name, pair in switches.items() if getattr(settings, pair[0]) != pair[1]}

@@ -1,0 +1,44 @@
+"""The head of LS-DQN (Levine et al., 2017): a last layer trained by gradients, and now and then solved for."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bdqn.bayes.posterior import Array, Fixed, Moments, Prior, fit
+from bdqn.networks.heads.base import HeadShape, Index, RegressionHead, TrainingIndices, layer_weights, with_constant
+from bdqn.networks.heads.linear import LinearHead
+
+
+class LeastSquaresHead(LinearHead, RegressionHead):
+    """DQN's layers, the last of which regression pulls to its solution from where gradients have left it."""
+
+    def __init__(self, shape: HeadShape, generator: torch.Generator, ridge: float) -> None:
+        super().__init__(shape, generator)
+        self.ridge = ridge
+
+    @property
+    def dim(self) -> int:
+        return self.shape.num_features + 1
+
+    def regressors(self, phi: Tensor) -> Array:
+        return with_constant(phi)
+
+    def offsets(self, phi: Tensor) -> Tensor | None:
+        return None
+
+    def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
+        return TrainingIndices(None, None, None)
+
+    def update(self, moments: Moments) -> None:
+        """The solution near the trained layer: the ridge penalises the distance from it, not from zero."""
+        trained = layer_weights(self.last).detach().cpu().numpy().astype(np.float64)
+        solved = torch.as_tensor(fit(moments, Prior(1.0 / self.ridge, Fixed(1.0), mean=trained)).mean)
+        with torch.no_grad():
+            self.last.weight.copy_(solved[:, :-1])
+            self.last.bias.copy_(solved[:, -1])
+
+    def take_fit(self, other: RegressionHead) -> None:
+        assert isinstance(other, LeastSquaresHead)
+        self.last.load_state_dict(other.last.state_dict())

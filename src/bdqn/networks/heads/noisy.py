@@ -1,0 +1,63 @@
+"""The head of NoisyNet DQN (Fortunato et al., 2018): every dense layer has learned noise; an index is its draw.
+
+A layer's weights are mu + sigma * f(e_out) f(e_in)' and its biases mu + sigma * f(e_out), with f(e) = sign(e) sqrt|e|.
+So it is the layer mu plus f(e_out) times the layer sigma of f(e_in) x: no noisy matrix is formed, and every row may
+have its own noise.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices, trained_layers
+
+
+class NoisyHead(Head):
+    """DQN's dense layers (mu), and beside each a layer of the same shape that scales its noise (sigma)."""
+
+    def __init__(self, shape: HeadShape, generator: torch.Generator, sigma0: float) -> None:
+        super().__init__(shape)
+        self.dense, self.last = trained_layers(shape, generator)
+        self.widths = list(pairwise((*shape.sizes, shape.num_actions)))
+        self.sigma_weights, self.sigma_biases = nn.ParameterList(), nn.ParameterList()
+        for inputs, outputs in self.widths:
+            scale = sigma0 / math.sqrt(inputs)
+            self.sigma_weights.append(torch.full((outputs, inputs), scale))
+            self.sigma_biases.append(torch.full((outputs,), scale))
+
+    @property
+    def mean_index(self) -> Index:
+        """Without noise."""
+        return None
+
+    def features(self, x: Tensor) -> Tensor:
+        """The torso's output: all that comes after it is noisy."""
+        return x
+
+    def forward(self, phi: Tensor, index: Index) -> Tensor:
+        if index is None:
+            return linear(self.dense.forward(phi), self.last.weight, self.last.bias)
+        x = phi
+        noise = torch.split(index, [width for pair in self.widths for width in pair], dim=-1)
+        for i, mu in enumerate((*self.dense, self.last)):
+            assert isinstance(mu, nn.Linear)
+            noisy = linear(x * noise[2 * i], self.sigma_weights[i], self.sigma_biases[i]) * noise[2 * i + 1]
+            x = linear(x, mu.weight, mu.bias) + noisy
+            if mu is not self.last:
+                x = torch.relu_(x)
+        return x
+
+    def draw(self, rng: np.random.Generator, count: int) -> Tensor:
+        """f(e) of every layer's inputs and outputs, ``count`` times."""
+        noise = rng.standard_normal((count, sum(map(sum, self.widths))), np.float32)
+        return torch.from_numpy(np.sign(noise) * np.sqrt(np.abs(noise))).to(self.last.weight.device)
+
+    def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
+        """Independent noise to predict, to select and to evaluate; one draw each for the whole batch."""
+        return TrainingIndices(*self.draw(rng, 3))

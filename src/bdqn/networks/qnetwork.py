@@ -1,0 +1,151 @@
+"""A Q-network: a torso and a head, put together for the observations at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bdqn.config.memory import free_memory
+from bdqn.config.seeding import integer_seed
+from bdqn.config.settings import SettingError, Training
+from bdqn.networks.heads import EnsembleHead, Head, HeadShape, Index
+from bdqn.networks.torsos import FourierFeatures, ObservationSpec, make_torso, output_width, user_torso
+
+MakeHead = Callable[[HeadShape, torch.Generator], Head]
+MakePrior = Callable[[ObservationSpec, list[int], int, torch.Generator], nn.Module]  # (obs, hidden, actions, generator)
+
+
+class QNetwork(nn.Module):
+    """Torso and head, and perhaps a frozen random prior, whose numbers stand behind the torso's own.
+
+    With ``in_bfloat16`` the features are computed in that precision, from weights in float32.
+    """
+
+    def __init__(
+        self, torso: nn.Module, head: Head, prior: nn.Module | None = None, *, in_bfloat16: bool = False
+    ) -> None:
+        super().__init__()
+        self.torso = torso
+        self.head = head
+        self.prior = None if prior is None else prior.requires_grad_(False)
+        self.in_bfloat16 = in_bfloat16
+
+    def features(self, obs: Tensor, like: Tensor | None = None) -> Tensor:
+        """phi. ``like`` is what another network with the same prior made of these observations, if it has been asked:
+        the prior's part, which is the larger one where the prior is wide, is then taken from there."""
+        if self.in_bfloat16:
+            with torch.autocast(obs.device.type, torch.bfloat16):
+                return self._features(obs, like).float()
+        return self._features(obs, like)
+
+    def _features(self, obs: Tensor, like: Tensor | None) -> Tensor:
+        x: Tensor = self.torso.forward(obs)
+        if self.prior is not None:
+            beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.prior_width :]
+            x = torch.cat([x, beside], dim=1)
+        return self.head.features(x)
+
+    def q(self, phi: Tensor, index: Index) -> Tensor:
+        return self.head.forward(phi, index)
+
+
+class PriorQ(nn.Module):
+    """Frozen random Q-functions of an observation (Osband et al., 2018), ``members`` of them side by side."""
+
+    def __init__(
+        self, spec: ObservationSpec, hidden: list[int], num_actions: int, generator: torch.Generator, members: int
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        shape = HeadShape((output_width(self.torso, spec), *hidden), num_actions)
+        self.head = EnsembleHead(shape, generator, members)
+        self.requires_grad_(False)
+        for name, parameter in self.named_parameters():
+            # No biases, which all observations would share, and no layer that shrinks what differs between them.
+            if parameter.ndim < 2 or "biases" in name:
+                nn.init.zeros_(parameter)
+            else:
+                fan_in = parameter[0].numel() if parameter.ndim == 4 else parameter.shape[-1]
+                nn.init.normal_(parameter, std=math.sqrt(2 / fan_in), generator=generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
+
+
+class PriorFeatures(nn.Module):
+    """Frozen random features of an observation, in which what has not been seen differs from what has.
+
+    Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
+    """
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        hidden: list[int],
+        num_actions: int,
+        generator: torch.Generator,
+        count: int,
+        lengthscale: float,
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.features.forward(self.torso.forward(obs))
+
+
+def check_network_memory(width: int, features: int, layers: int, num_actions: int, copies: int) -> None:
+    """Refuse dense layers that cannot fit, and say which would."""
+    per_weight = 5 * 4 * copies  # online and target network, gradients, and the optimizer's two averages
+    # The first layer, the last and all biases grow with the features, those between with their square.
+    single, square = width + num_actions + layers, layers - 1
+    needed = per_weight * (single * features + square * features**2)
+    free = free_memory()
+    budget = int(0.9 * free / per_weight)
+    if needed > per_weight * budget:
+        root = math.isqrt(single**2 + 4 * square * budget)
+        fits = (root - single) // (2 * square) if square else budget // single
+        raise SettingError(
+            f"Dense layers of {features:,} features need {needed / 1e9:,.1f} GB to be trained, but "
+            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
+        )
+
+
+def make_network(
+    spec: ObservationSpec,
+    num_actions: int,
+    make_head: MakeHead,
+    training: Training,
+    seed: int,
+    user: nn.Module | None,
+    saved: Mapping[str, Any] | None = None,
+    make_prior: MakePrior | None = None,
+    copies: int = 1,
+) -> QNetwork:
+    """A network for these observations, or on top of a user's own module, which then gives the features itself.
+
+    One that is to take ``saved`` weights is not made larger than those.
+    """
+    init = torch.Generator().manual_seed(integer_seed(seed, "network"))
+    with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator first
+        torso = make_torso(spec, init) if user is None else user_torso(spec, user)
+        width = output_width(torso, spec)
+        hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
+        weights = sum(inputs * outputs for inputs, outputs in pairwise([width, *hidden]))
+        if saved is not None and weights > sum(math.prod(value.shape) for value in saved.values()):
+            raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
+        if hidden:
+            check_network_memory(width, training.features, len(hidden), num_actions, copies)
+        prior, prior_width = None, 0
+        if make_prior is not None:
+            # From a generator of its own: all else starts as it would without it.
+            prior = make_prior(spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior")))
+            prior_width = output_width(prior, spec)
+        head = make_head(HeadShape((width, *hidden), num_actions, prior_width), init)
+        return QNetwork(torso, head, prior, in_bfloat16=training.precision == "bfloat16")

@@ -1,0 +1,69 @@
+"""Equal transitions, seen as one: where observations recur, a regression need not look at each of them again.
+
+A transition is known by a hash of its two observations and of what lies between them. Every frame is hashed once,
+when it is first asked about; nothing of this is kept in files, since it can always be made again.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.replay.buffer import Replay
+
+CHUNK = 1024  # frames that are copied together
+
+Places = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+
+class Distinct:
+    """Which transitions of a replay memory are equal."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._frames = np.zeros((replay.num_envs, replay.slots), np.uint64)
+        self._hashed = np.zeros(replay.num_envs, np.int64)  # frames ever hashed, as ``written`` counts them
+
+    def among(self, env: Places, slot: Places) -> tuple[Places, Places, Places]:
+        """The first of each kind among these transitions (environment, slot), in order, and how many it stands for.
+
+        Stacks of frames hardly recur: there every transition stands for itself.
+        """
+        if self._replay.stack:
+            return env, slot, np.ones_like(env)
+        self._hash_new_frames()
+        _, first, counts = np.unique(self._transitions(env, slot), return_index=True, return_counts=True)
+        order = np.argsort(first)
+        first = first[order]
+        return env[first], slot[first], counts[order]
+
+    def _hash_new_frames(self) -> None:
+        replay = self._replay
+        for env in range(replay.num_envs):
+            written = int(replay.written[env])
+            new = np.arange(max(replay.oldest(env), int(self._hashed[env])), written) % replay.slots
+            for start in range(0, len(new), CHUNK):
+                slots = new[start : start + CHUNK]
+                self._frames[env, slots] = [
+                    _hash(frame) for frame in replay.observations(np.full_like(slots, env), slots)
+                ]
+            self._hashed[env] = written
+
+    def _transitions(self, env: Places, slot: Places) -> Hashes:
+        outcome = self._replay.outcomes(env, slot)
+        rewards = outcome.reward.reshape(len(env), -1).view(np.uint32).T
+        columns = [self._frames[env, slot], self._frames[env, outcome.next_slot], outcome.action, outcome.terminal]
+        columns += [*rewards, *([] if outcome.steps is None else [outcome.steps])]
+        mixed = np.zeros(len(env), np.uint64)
+        for column in columns:  # the multiplier and shifts are splitmix64's
+            mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed ^= mixed >> np.uint64(31)
+        return mixed
+
+
+def _hash(frame: NDArray[Any]) -> int:
+    return int.from_bytes(blake2b(frame.tobytes(), digest_size=8).digest(), "little")

@@ -1,0 +1,241 @@
+"""Playing an episode for the eye: what the environment showed, what the agent believed, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from bdqn.qlearning import rules
+from bdqn.envs import Environments
+from bdqn.runs.evaluation import check_can_evaluate
+from bdqn.learner import Learner
+from bdqn.report.load import Array
+from bdqn.report.watch import Picture, Recording
+from bdqn.config.seeding import generator, integer_seed
+
+WIDEST = 320  # pixels of a picture; wider ones are thinned out
+SAMPLES = 400  # draws behind a probability
+
+
+class _Moment(NamedTuple):
+    """One decision."""
+
+    seen: Picture | Array
+    obs: NDArray[Any]
+    mean: NDArray[Any]  # (actions,), in the learner's unit
+    draw: NDArray[Any]
+    redrawn: bool
+    action: int
+    reward: float
+    ended: bool
+    terminal: bool  # nothing of value beyond, as the learner is told: at a lost life, perhaps
+
+
+def record(
+    learner: Learner, *, max_steps: int = 500, episodes: int = 1, greedy: bool = False, seed: int = 0
+) -> Recording:
+    """Play until so many episodes have ended or decisions were taken; the learner is left as it was.
+
+    It acts as it does in training: by its draws, or with its epsilon; ``greedy`` follows the mean instead.
+    """
+    check_can_evaluate(learner)
+    envs, painter = _environment(learner, seed)
+    moments: list[_Moment] = []
+    try:
+        for moment in _play(learner, envs, painter, greedy, generator(seed, "watch")):
+            moments.append(moment)
+            if len(moments) == max_steps or sum(m.ended for m in moments) == episodes:
+                break
+    finally:
+        envs.close()
+    seen, obs, mean, draw, redrawn, action, reward, ended, terminal = map(list, zip(*moments, strict=True))
+    unit = learner.reward_unit
+    centre, std, predictive_std, best = _belief(learner, np.array(obs))
+    rewards, over, clip = np.array(reward), np.array(ended), _clip(learner)
+    return Recording(
+        title=f"{learner.configuration.agent} on {learner.env_name}",
+        facts=_facts(learner, rewards, over, painter, greedy),
+        actions=_action_names(learner),
+        pictures=seen if painter.pictures else [],
+        observations=np.empty((len(moments), 0)) if painter.pictures else scaled(np.array(seen)),
+        mean=unit * np.array(mean, np.float64),
+        draw=unit * np.array(draw, np.float64),
+        std=std,
+        predictive_std=predictive_std,
+        best=best,
+        action=np.array(action),
+        redrawn=np.array(redrawn),
+        reward=rewards,
+        ended=over,
+        outcome=outcomes(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma),
+        centre=centre,
+    )
+
+
+def _play(
+    learner: Learner, envs: Environments, painter: _Painter, greedy: bool, rng: np.random.Generator
+) -> Iterator[_Moment]:
+    """Decisions without end; a draw lasts as long as it does in training."""
+    agent = learner.agent
+    drawing = None if greedy else agent.choices.redraw
+    interval = (drawing.acting_steps or drawing.steps) if drawing else 0  # 0: an episode
+    index, age = agent.online.head.mean_index, 0
+    while True:
+        redrawn = drawing is not None and age == 0
+        if redrawn:
+            index = agent.online.head.draw(rng, 1)
+        obs = envs.obs.copy()
+        seen = painter.paint(envs.envs[0], obs[0])
+        view = agent.view(obs, index)
+        follows_mean = greedy and agent.choices.learns
+        action = rules.greedy(view.mean) if follows_mean else agent.choices.policy(view, agent.steps, rng)
+        step = envs.step(action)
+        ended = bool(step.ended[0])
+        believed = (view.mean[0], view.draw[0], redrawn)
+        yield _Moment(seen, obs[0], *believed, int(action[0]), float(step.reward[0]), ended, bool(step.terminal[0]))
+        age += 1
+        if age == interval or (ended and not interval):
+            age = 0
+
+
+def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None, Array | None]:
+    """Centre, spreads and probabilities at all observations at once: a posterior's, or those of a few draws."""
+    draws, unit = learner.agent.view(obs).draws, learner.reward_unit
+    centre = None if draws is None else unit * draws.mean(0)
+    if learner.agent.online.head.posterior is not None:
+        q = learner.q_posterior(obs)
+        return centre, q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
+    if draws is None:
+        return None, None, None, None
+    return centre, unit * draws.std(0), None, rules.optimal_action_probabilities(draws)
+
+
+def _clip(learner: Learner) -> float:
+    """The largest reward that counts for Q, in the environment's rewards."""
+    return learner.configuration.training.reward_clip * learner.reward_unit or np.inf
+
+
+def outcomes(reward: Array, over: NDArray[np.bool_], terminal: NDArray[np.bool_], gamma: float) -> Array:
+    """Discounted return from each decision on; NaN where the end was not seen."""
+    outcome = np.empty(len(reward))
+    ahead = np.nan
+    for i in reversed(range(len(reward))):
+        if over[i] or terminal[i]:
+            ahead = 0.0 if terminal[i] else np.nan
+        ahead = reward[i] + gamma * ahead
+        outcome[i] = ahead
+    return outcome
+
+
+def scaled(numbers: Array) -> Array:
+    """Each column in units of its largest size: declared bounds are often far from what is seen."""
+    return np.asarray(numbers / np.maximum(np.abs(numbers).max(0), 1e-9))
+
+
+def _facts(
+    learner: Learner, reward: Array, ended: NDArray[np.bool_], painter: _Painter, greedy: bool
+) -> dict[str, str]:
+    kept, clip = learner.agent.view(learner.envs.obs).draws, _clip(learner)
+    belief = "" if kept is None else f"bells and P(best) are those of the {len(kept)} Q-functions that it picks from"
+    q = f"of rewards clipped to ±{clip:g}, as it learns; the rewards and returns shown are not clipped"
+    return {
+        "agent": f"{learner.configuration.agent}, preset {learner.configuration.preset}, seed {learner.seed}",
+        "trained for": f"{learner.num_timesteps:,} decisions",
+        "acts": "greedily under the mean" if greedy else "as in training",
+        "shown": shown(reward, ended),
+        **({"Q": q} if np.isfinite(clip) else {}),
+        **({"belief": belief} if belief else {}),
+        **({"picture": painter.remark} if painter.remark else {}),
+    }
+
+
+def shown(reward: Array, ended: NDArray[np.bool_]) -> str:
+    """How long it played, and the return of each episode, one that was cut short apart from the others."""
+    *complete, rest = np.split(reward, np.flatnonzero(ended) + 1)
+    parts = [f"{len(reward):,} decisions"]
+    if complete:
+        parts.append(f"returns of complete episodes: {', '.join(f'{episode.sum():g}' for episode in complete)}")
+    if len(rest):
+        parts.append(f"the last episode was cut short, at a return of {rest.sum():g}")
+    return "; ".join(parts)
+
+
+def _action_names(learner: Learner) -> tuple[str, ...]:
+    """As the environment calls them, where it does."""
+    space = learner.envs.action_space
+    meanings = getattr(learner.envs.envs[0].unwrapped, "get_action_meanings", None)
+    names = meanings() if callable(meanings) else [f"action {space.start + i}" for i in range(space.n)]
+    return tuple(map(str, names))
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+class _Painter:
+    """Turns a moment into a picture, or into bars."""
+
+    def __init__(self, env: gym.Env[Any, Any], *, renders: bool, remark: str = "") -> None:
+        self.space, self.renders, self.remark = env.observation_space, renders, remark
+        self.pictures = renders or (isinstance(self.space, spaces.Box) and len(self.space.shape) >= 2)
+
+    def paint(self, env: gym.Env[Any, Any], obs: NDArray[Any]) -> Picture | Array:
+        if self.renders:
+            return compact(np.asarray(env.render(), np.uint8))
+        if self.pictures:
+            return grid_picture(obs)
+        if isinstance(self.space, spaces.Discrete):
+            states: Array = np.eye(int(self.space.n))
+            return np.asarray(states[int(obs) - int(self.space.start)])
+        return obs.ravel().astype(np.float64)
+
+
+def _environment(learner: Learner, seed: int) -> tuple[Environments, _Painter]:
+    """An environment like the learner's that can be looked at: by its own pictures, else by its observations."""
+    seeds = [integer_seed(seed, "watch-environment")]
+    own = learner.env_kwargs
+    modes = learner.envs.envs[0].metadata.get("render_modes") or ()
+    if "rgb_array" in modes and isinstance(learner.env_source, str):
+        learner.env_kwargs = {**own, "render_mode": "rgb_array"}
+        try:
+            envs = learner.make_envs(seeds, evaluation=True)
+            envs.envs[0].render()
+            return envs, _Painter(envs.envs[0], renders=True)
+        except gym.error.DependencyNotInstalled as error:
+            remark = f"the observation instead of the environment's own picture ({error})"
+        finally:
+            learner.env_kwargs = own
+    else:
+        remark = ""
+    envs = learner.make_envs(seeds, evaluation=True)
+    return envs, _Painter(envs.envs[0], renders=False, remark=remark)
+
+
+def compact(picture: Picture) -> Picture:
+    """The smallest picture that shows the same: blocks of one colour become pixels, wide ones are thinned out."""
+    height, width = picture.shape[:2]
+    for factor in range(min(height, width), 1, -1):
+        if height % factor == width % factor == 0:
+            small = picture[::factor, ::factor]
+            if np.array_equal(small.repeat(factor, 0).repeat(factor, 1), picture):
+                return np.ascontiguousarray(small)
+    thin = -(-width // WIDEST)
+    return np.ascontiguousarray(picture[::thin, ::thin])
+
+
+def grid_picture(obs: NDArray[Any]) -> Picture:
+    """A grid of numbers as colours, dark to bright; the cells of a board can be told apart."""
+    values = obs.astype(np.float64)
+    while values.ndim > 2:
+        values = values.max(0 if values.shape[0] < values.shape[-1] else -1)
+    low, high = values.min(), values.max()
+    share = (values - low) / (high - low) if high > low else np.zeros_like(values)
+    checks = (np.indices(values.shape).sum(0) % 2) * 0.06  # a chessboard, barely
+    dark, bright = np.array([18.0, 52.0, 86.0]), np.array([255.0, 214.0, 92.0])
+    shade = dark * (1 + checks[..., None] * 3)
+    picture: Picture = (shade + share[..., None] * (bright - shade)).clip(0, 255).astype(np.uint8)
+    return picture

@@ -1,0 +1,101 @@
+"""CSV files that grow by whole rows, survive a full disk, and can be cut back to an earlier row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bdqn.config.settings import SettingError
+from bdqn.storage import safe_files
+
+
+class Table:
+    """A CSV file that grows by whole rows. Floats are written exactly, None as an empty cell."""
+
+    def __init__(self, path: Path, columns: Sequence[str], heading: str = "", rows: int = 0) -> None:
+        """Begin a table, or go on after the first ``rows`` rows of one and take back the rest, with the first flush."""
+        self.path, self.rows = path, rows
+        self.columns = columns
+        self._pending = io.StringIO(newline="")
+        self._writer = csv.writer(self._pending, lineterminator="\n")
+        self._unwritten = b""
+        self._file: int | None = None
+        self._lines_kept = rows + 1 + heading.count("\n") if rows else 0
+        if not rows:
+            self._pending.write(heading)
+            self._writer.writerow(columns)
+
+    def add(self, *cells: Any) -> None:
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{self.path} has {len(self.columns)} columns, not {len(cells)}.")
+        self._writer.writerow(cells)
+        self.rows += 1
+
+    def flush(self) -> None:
+        """Write the rows since; what a full disk refuses is kept for the next time."""
+        self._unwritten += self._pending.getvalue().encode()
+        self._pending.seek(0)
+        self._pending.truncate()
+        file = self._opened()
+        while self._unwritten:
+            self._unwritten = self._unwritten[os.write(file, self._unwritten) :]
+
+    def sync(self) -> None:
+        """Write, and make it survive a power cut."""
+        self.flush()
+        os.fsync(self._opened())
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its file is still where it was made."""
+        try:
+            return self._file is None or os.path.samestat(os.fstat(self._file), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def put_back(self, path: Path) -> None:
+        """Write all of it again, elsewhere: its file was removed, but stays readable until it is closed."""
+        if self._file is not None:
+            self._unwritten = os.pread(self._file, os.fstat(self._file).st_size, 0) + self._unwritten
+            os.close(self._file)
+        self.path, self._file, self._lines_kept = path, None, 0
+        self.flush()
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            if self._file is not None:
+                os.close(self._file)
+
+    def _opened(self) -> int:
+        """The file. It is opened when first needed, and again if that fails: a full disk takes no row away."""
+        if self._file is None:
+            end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
+            file = safe_files.open_to_write(self.path)
+            try:
+                os.ftruncate(file, end)
+                os.lseek(file, 0, os.SEEK_END)
+            except OSError:
+                os.close(file)
+                raise
+            self._file = file
+        return self._file
+
+
+def columns_of(path: Path) -> list[str]:
+    """The columns of a table without a heading above them."""
+    return next(safe_files.lines(path), "").rstrip("\n").split(",")
+
+
+def _end_of_line(path: Path, count: int) -> int:
+    """Where the first ``count`` lines of a file end."""
+    with safe_files.open_to_read(path, safe_files.TABLE) as file:
+        for _ in range(count):
+            if not file.readline(safe_files.LINE).endswith(b"\n"):
+                raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows have been removed.")
+        return file.tell()
