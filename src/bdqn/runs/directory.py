@@ -11,9 +11,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from bdqn.config.settings import SettingError
 from bdqn.storage.atomic import TEMPORARY, flush_directory, make_directory
 from bdqn.storage.safe_files import require_plain
-from bdqn.config.settings import SettingError
 
 LOCK = "lock"
 BEFORE_A_RUN = {LOCK, f"{TEMPORARY}config.toml"}  # what may be left where one was killed before it had begun

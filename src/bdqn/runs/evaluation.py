@@ -11,15 +11,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import TimeLimit
 
-from bdqn.qlearning.agent import QAgent
-from bdqn.qlearning.choices import QView
-from bdqn.envs import has_time_limit
-from bdqn.qlearning.finite_checks import check_start, check_step
-from bdqn.learner import Learner
-from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import SettingError
+from bdqn.envs import has_time_limit
 from bdqn.envs.interaction import Episode
+from bdqn.learner import Learner
+from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.choices import QView
+from bdqn.qlearning.finite_checks import check_start, check_step
+from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
 
 MAX_STEPS = 27_000  # decisions of an episode that nothing else would end: half an hour of Atari
 

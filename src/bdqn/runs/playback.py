@@ -10,13 +10,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bdqn.qlearning import rules
+from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
-from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.learner import Learner
+from bdqn.qlearning import rules
 from bdqn.report.load import Array
 from bdqn.report.watch import Picture, Recording
-from bdqn.config.seeding import generator, integer_seed
+from bdqn.runs.evaluation import check_can_evaluate
 
 WIDEST = 320  # pixels of a picture; wider ones are thinned out
 SAMPLES = 400  # draws behind a probability

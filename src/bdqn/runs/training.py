@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from bdqn.learner import Learner
+from bdqn.runs.evaluation import Stopped, check_can_evaluate, evaluate
+from bdqn.runs.progress import Progress, figure
+from bdqn.runs.schedule import Schedule
+from bdqn.runs.writer import RunRecord
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoints import Checkpoints
-from bdqn.runs.evaluation import Stopped, check_can_evaluate, evaluate
-from bdqn.learner import Learner
-from bdqn.runs.progress import Progress, figure
-from bdqn.runs.writer import RunRecord
-from bdqn.runs.schedule import Schedule
 
 SEAL_FREQ = 256  # decisions between looks whether a stretch of the replay memory is complete
 

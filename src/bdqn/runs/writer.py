@@ -23,24 +23,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bdqn.storage import atomic
-
-from bdqn.storage import safe_files
-from bdqn.envs import describe
 from bdqn.config.extras import missing
-from bdqn.storage.safe_files import is_count
-from bdqn.runs.progress import rate, tell
-from bdqn.storage.provenance import git_commit, machine, packages, versions
 from bdqn.config.settings import SettingError
+from bdqn.envs import describe
+from bdqn.runs.progress import rate, tell
+from bdqn.storage import atomic, safe_files
 from bdqn.storage.csv_table import Table, columns_of
+from bdqn.storage.provenance import git_commit, machine, packages, versions
+from bdqn.storage.safe_files import is_count
 from bdqn.storage.toml import toml_text
 
 if TYPE_CHECKING:
+    from bdqn.envs.interaction import Episode, Restart
+    from bdqn.learner import Learner
     from bdqn.runs.directory import Claim
     from bdqn.runs.evaluation import Evaluation
-    from bdqn.learner import Learner
     from bdqn.runs.schedule import Schedule
-    from bdqn.envs.interaction import Episode, Restart
 
 WINDOW = 100  # episodes in a mean return, as in the paper
 
