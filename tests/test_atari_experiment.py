@@ -15,7 +15,7 @@ from bdqn.report.paper import published
 from bdqn.report.paper.reproduction import game_of
 from bdqn.storage.toml import toml_text
 from bdqn.sweep.plan import FULL, read_scales, read_sweep
-from pages.common import read_markdown
+from support.pages import read_markdown
 
 pytest.importorskip("ale_py", reason="the atari extra is not installed")
 pytest.importorskip("cv2", reason="the atari extra is not installed")

@@ -14,6 +14,7 @@ import pytest
 import bdqn
 
 SOURCE = Path(bdqn.__file__).parent
+TESTS = Path(__file__).parent
 
 
 def imported(nodes: list[ast.stmt]) -> Iterator[str]:
@@ -145,3 +146,13 @@ def test_linear_agents_run_without_gymnasium() -> None:
 
 def test_the_test_of_loading_can_fail() -> None:
     assert loads("bdqn.networks.torsos", "torch")
+
+
+def test_tests_share_helpers_through_support_alone() -> None:
+    """No test module and no conftest is imported by another module, and helpers stand nowhere else."""
+    others = {path.stem for path in TESTS.iterdir() if path.is_dir() or path.suffix == ".py"} - {"support"}
+    for path in TESTS.rglob("*.py"):
+        wrong = {name for name in imported(ast.parse(path.read_text()).body) if within(name, *others)}
+        assert not wrong, f"{path} imports {wrong}"
+        helper = path.name not in ("__init__.py", "conftest.py") and not path.name.startswith("test_")
+        assert not helper or path.parent == TESTS / "support", f"{path} belongs to tests/support"

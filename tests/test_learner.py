@@ -16,7 +16,7 @@ from bdqn.agents import AGENTS
 from bdqn.config.settings import SettingError, settings_of
 from bdqn.runs.evaluation import evaluate
 from bdqn.runs.playback import record
-from probes import MatchingAction, ObservedReward
+from support.probes import MatchingAction, ObservedReward
 
 QUICK: dict[str, Any] = {"learning_starts": 100, "buffer_size": 2000, "features": 16, "target_update_interval": 100}
 QUICK_POSTERIOR: dict[str, Any] = {**QUICK, "posterior_update_interval": 100, "posterior_batch_size": 500}

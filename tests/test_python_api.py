@@ -14,7 +14,7 @@ import torch
 
 import bdqn
 from bdqn.learner import Learner
-from reliability.common import fingerprint
+from support.fingerprints import fingerprint
 
 
 @pytest.fixture

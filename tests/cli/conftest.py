@@ -1,26 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
-import torch
 from matplotlib.figure import Figure
 
-from bdqn.cli import main
+from support.cli import same_threads, train
 
-SMALL = ["--learning-starts", "100", "--buffer-size", "2000", "--log-freq", "200", "--features", "16"]
-REFITS = ["--posterior-update-interval", "200", "--posterior-batch-size", "500"]
-
-Train = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def _same_threads() -> Iterator[None]:
-    """The command line sets torch's threads for the whole process."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
+__all__ = ["figures", "same_threads", "train"]
 
 
 @pytest.fixture
@@ -29,16 +14,3 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     drawn: list[Figure] = []
     monkeypatch.setattr("bdqn.report.figures.save", lambda figure, path: drawn.append(figure))
     return drawn
-
-
-@pytest.fixture
-def train(tmp_path: Path) -> Train:
-    """Train bdqn on CartPole for a second or so; gives the run's directory."""
-
-    def run(name: str, *arguments: str, steps: int = 600) -> Path:
-        folder = tmp_path / name
-        head = ["train", "--env", "CartPole-v1", "--steps", str(steps), "--out", str(folder), "--quiet"]
-        assert main([*head, *SMALL, *(REFITS if "--agent" not in arguments else ()), *arguments]) == 0
-        return folder
-
-    return run

@@ -16,7 +16,7 @@ from bdqn.cli import main
 from bdqn.cli.common import short_warnings
 from bdqn.envs import EnvironmentWarning
 from bdqn.runs.exit_codes import CRASHED
-from envs.worlds import World
+from support.worlds import World
 
 
 class Weak(World):

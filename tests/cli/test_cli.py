@@ -18,8 +18,7 @@ from bdqn.agents import AGENTS
 from bdqn.cli import VERBS, main
 from bdqn.config.settings import settings_of
 from bdqn.report.runs import read_runs
-
-from .conftest import SMALL, Train
+from support.cli import SMALL, Train
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -15,8 +15,7 @@ from bdqn.runs import exit_codes
 from bdqn.storage import checkpoints
 from bdqn.storage.checkpoints import find_agent
 from bdqn.storage.provenance import arithmetic
-
-from .conftest import REFITS, SMALL, Train
+from support.cli import REFITS, SMALL, Train
 
 TABLES = ("config.toml", "episodes.csv", "metrics.csv")
 

@@ -14,8 +14,7 @@ import pytest
 
 import bdqn
 from bdqn.cli import main
-
-from .conftest import REFITS, SMALL
+from support.cli import REFITS, SMALL
 
 SOUND = "sound: every file has the size and SHA-256 that the manifest says"
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
-
-from .conftest import SMALL
+from support.cli import SMALL
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 

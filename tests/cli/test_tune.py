@@ -14,8 +14,7 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.sweep.plan import read_sweep
-
-from .conftest import Train
+from support.cli import Train
 
 FEW = "--prior-var 1e-6 1 --noise-var 1 learned --posterior-batch-size 300 --posterior-update-interval 100 50"
 SEARCH = """

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from bdqn.agents import AGENTS
-from test_reduction import VECTOR, Training, build, random_batch
+from bdqn.config.settings import Training
+from support.agents import VECTOR, build, random_batch
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-an-agent.md"
 

@@ -14,8 +14,7 @@ from gymnasium import spaces
 import bdqn
 from bdqn.envs import BadAnswer, Environments, EnvironmentWarning, NotAnEnvironment, UnsupportedSpace, blamed
 from bdqn.runs.evaluation import evaluate
-
-from .worlds import EPISODE, World, world
+from support.worlds import EPISODE, World, world
 
 QUICK: dict[str, Any] = {"learning_starts": 20, "buffer_size": 200, "features": 4}
 BYTES = spaces.Box(0, 255, (4,), np.uint8)

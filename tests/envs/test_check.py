@@ -11,8 +11,7 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.envs.check import Finding
-
-from .worlds import World, world
+from support.worlds import World, world
 
 
 class Tame(World):

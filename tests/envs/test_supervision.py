@@ -14,8 +14,7 @@ import bdqn
 from bdqn.config.settings import SettingError
 from bdqn.envs import EnvironmentWarning, StepTimeout, blamed
 from bdqn.runs.evaluation import evaluate
-
-from .worlds import EPISODE, World
+from support.worlds import EPISODE, World
 
 QUICK: dict[str, Any] = {"learning_starts": 1_000, "buffer_size": 400, "features": 4, "n_steps": 1}
 

@@ -26,8 +26,7 @@ from bdqn.linear.draws import Draws, choose
 from bdqn.linear.families import Bandit, CombinationLock, DeepSea, LinearQ, RandomTabular
 from bdqn.linear.regret import exact_regret, growth_exponent, trajectory_regret
 from bdqn.linear.statistics import Episodes
-
-from .common import instances, linear_agent, the_same
+from support.linear import instances, linear_agent, the_same
 
 
 def quiet(settings: LinPSRL, replicas: Replicas) -> Any:

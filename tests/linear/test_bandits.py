@@ -18,8 +18,7 @@ from bdqn.linear.agents import lsvi_ucb
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import Bandit
 from bdqn.linear.planning import Belief
-
-from .common import instances, linear_agent
+from support.linear import instances, linear_agent
 
 Array = NDArray[np.float64]
 

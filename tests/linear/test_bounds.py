@@ -14,8 +14,7 @@ from bdqn.linear import LinUCB, Replicas, play
 from bdqn.linear.bounds import Constants, Version, beta, determinant_term, rho_bar, theorem_1, theorem_2
 from bdqn.linear.families import LinearQ
 from bdqn.linear.mdps import MDP
-
-from .common import instances, linear_agent
+from support.linear import instances, linear_agent
 
 CONSTANTS = Constants(dim=4, horizon=3, sigma=0.5)
 

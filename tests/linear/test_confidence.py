@@ -15,8 +15,7 @@ from bdqn.linear.draws import Draws
 from bdqn.linear.families import Coverage, Family, LinearMDP, LinearQ, RandomTabular
 from bdqn.linear.regret import certificate, trajectory_regret
 from bdqn.linear.statistics import Episodes, Statistics
-
-from .common import coverage, instances, linear_agent
+from support.linear import coverage, instances, linear_agent
 
 DELTA = 0.1
 

@@ -12,8 +12,7 @@ from bdqn.linear.continuous import FeatureAgent, play
 from bdqn.linear.families import LinearQ
 from bdqn.linear.gym_view import MDPEnv
 from bdqn.linear.statistics import Episodes
-
-from .common import instances, linear_agent
+from support.linear import instances, linear_agent
 
 
 class Walk:

@@ -11,8 +11,7 @@ import pytest
 from bdqn.linear import LinPSRL, LinUCB, LSVIEpsilon, play, run
 from bdqn.linear.families import Bandit, DeepSea, LinearQ
 from bdqn.report.regret import growth
-
-from .common import instances, the_same
+from support.linear import instances, the_same
 
 pytestmark = pytest.mark.long
 

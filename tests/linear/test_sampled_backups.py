@@ -12,8 +12,7 @@ from bdqn.linear.agents import LinearAgent, linpsrl
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import RandomTabular
 from bdqn.linear.statistics import Episodes
-
-from .common import the_same
+from support.linear import the_same
 
 HORIZON, STATES, ACTIONS, EPISODES, DRAWS = 3, 3, 2, 12, 6_000
 PRIOR = Prior(2.0, Fixed(0.5))

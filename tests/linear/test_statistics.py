@@ -14,8 +14,7 @@ from bdqn.linear.continuous import VisitedStates
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import LinearQ, RandomTabular
 from bdqn.linear.statistics import Episodes, Statistics
-
-from .common import instances, linear_agent
+from support.linear import instances, linear_agent
 
 
 @pytest.mark.parametrize("episodes", [200, pytest.param(10_000, marks=pytest.mark.long)])

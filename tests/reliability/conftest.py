@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
-
-from . import cartpole
-from .forks import Server, serving
+from support import cartpole
+from support.forks import Server, serving
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,8 @@ import bdqn
 from bdqn.cli import main
 from bdqn.storage.checkpoint_files import FORMAT, CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
-
-from .forging import forge, manifest_of
-from .make_golden import GOLDEN, STEPS
+from support.forging import forge, manifest_of
+from support.golden import GOLDEN, STEPS
 
 NEWEST = GOLDEN / "run" / "checkpoints" / f"gen-{STEPS:012d}"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .cartpole import SAVE_FREQ, deterministic_files, go_on, killed_at_random, saved, status, train
-from .forks import Accident, Server
+from support.cartpole import SAVE_FREQ, deterministic_files, go_on, killed_at_random, saved, status, train
+from support.forks import Accident, Server
 
 
 def reached(folder: Path) -> int:

@@ -20,8 +20,7 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.storage.checkpoints import Checkpoints
-
-from .cartpole import deterministic_files, train
+from support.cartpole import deterministic_files, train
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc tells which file is flushed")
 

@@ -32,8 +32,8 @@ from bdqn.config.settings import settings_of
 from bdqn.envs import Source
 from bdqn.learner import Learner
 from bdqn.storage.checkpoints import Restored
-
-from .common import elsewhere, fingerprint
+from support.fingerprints import fingerprint
+from support.processes import elsewhere
 
 START, SYNC, REFIT, UPDATE = 24, 20, 28, 4  # decisions; the last three are counted from the first
 EVENTS = [START, START + UPDATE, START + SYNC, START + REFIT]  # first fit, first update, copy to the target, refit

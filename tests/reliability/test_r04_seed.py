@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import bdqn
-
-from .common import digest, elsewhere, fingerprint
+from support.fingerprints import digest, fingerprint
+from support.processes import elsewhere
 
 SMALL = {
     "learning_starts": 200,

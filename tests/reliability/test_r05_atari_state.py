@@ -16,8 +16,7 @@ import pytest
 
 from bdqn.envs import PROTOCOLS, AtariEnv, Environments
 from bdqn.storage.state_files import from_files, to_files
-
-from .common import elsewhere
+from support.processes import elsewhere
 
 pytest.importorskip("ale_py", reason="the atari extra is not installed")
 

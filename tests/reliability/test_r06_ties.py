@@ -10,8 +10,7 @@ import pytest
 import bdqn
 from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
-
-from .forging import alone, forge, manifest_of
+from support.forging import alone, forge, manifest_of
 
 MEMBERS = (
     "agent.json",

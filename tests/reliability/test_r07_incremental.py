@@ -20,8 +20,7 @@ from bdqn.learner import Learner
 from bdqn.replay.buffer import bytes_per_frame
 from bdqn.runs.training import SEAL_FREQ
 from bdqn.storage.checkpoints import Checkpoints
-
-from .forging import manifest_of
+from support.forging import manifest_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what a process writes")
 MB = 1 << 20

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from bdqn.replay.buffer import Replay, bytes_per_frame
 from bdqn.storage.replay_segments import ReplayFiles, restore
-from test_replay import World, keys, usual
-
-from .common import elsewhere
+from support.processes import elsewhere
+from support.replay import World, keys, usual
 
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of flushes, which are others' concern
 

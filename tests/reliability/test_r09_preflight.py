@@ -22,8 +22,7 @@ from bdqn.cli import main
 from bdqn.config import memory
 from bdqn.config.memory import free_memory
 from bdqn.config.settings import SettingError
-
-from .common import elsewhere
+from support.processes import elsewhere
 
 GB, MB = 10**9, 10**6
 Free = Callable[[int], None]

@@ -21,8 +21,7 @@ from bdqn.runs.progress import progress
 from bdqn.runs.schedule import Schedule
 from bdqn.runs.training import train
 from bdqn.runs.writer import RunRecord
-
-from .common import elsewhere
+from support.processes import elsewhere
 
 SMALL: dict[str, Any] = {"learning_starts": 200, "buffer_size": 600, "features": 16, "batch_size": 16}
 REFITS = {"target_update_interval": 100, "posterior_update_interval": 100, "posterior_batch_size": 400}

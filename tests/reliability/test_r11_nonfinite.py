@@ -42,9 +42,9 @@ from bdqn.qlearning.finite_checks import NonFiniteError
 from bdqn.runs.evaluation import evaluate
 from bdqn.storage.checkpoints import Checkpoints
 from bdqn.storage.state_files import read_arrays
-
-from .common import TESTS, digest
-from .faulty import EPISODE, FAULT, Faulty
+from support.faulty import EPISODE, FAULT, Faulty
+from support.fingerprints import digest
+from support.processes import TESTS
 
 BAD = (np.nan, np.inf, -np.inf)
 SMALL = {"learning_starts": 20, "buffer_size": 600, "batch_size": 32, "features": 8, "train_freq": 4}
@@ -467,7 +467,7 @@ def test_a_run_fails_with_one_line_keeps_its_checkpoint_and_goes_on_from_there(
 
 
 def test_a_process_that_meets_a_nan_ends_with_code_1_and_one_line(tmp_path: Path) -> None:
-    env = "reliability.faulty:Faulty-v0"  # which TESTS holds
+    env = "support.faulty:Faulty-v0"  # which TESTS holds
     flags = [flag for flag in FLAGS if "save-freq" not in flag]
     done = subprocess.run(
         [sys.executable, "-m", "bdqn", "train", "--env", env, "--steps", "400", *flags, "--out", str(tmp_path / "run")],

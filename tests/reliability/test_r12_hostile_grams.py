@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 import bdqn
 from bdqn.bayes.posterior import Fixed, InverseGamma, Moments, Posterior, PosteriorError, Prior, fit
-
-from .faulty import Faulty
+from support.faulty import Faulty
 
 Array = np.ndarray
 EPS = np.finfo(np.float64).eps

@@ -21,9 +21,8 @@ import bdqn
 from bdqn.cli import main
 from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
-
-from .common import elsewhere
-from .forging import alone, forge, forge_segment, manifest_of
+from support.forging import alone, forge, forge_segment, manifest_of
+from support.processes import elsewhere
 
 SOURCE = Path(bdqn.__file__).parent
 

@@ -18,9 +18,8 @@ import pytest
 from bdqn.cli import main
 from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
-
-from .cartpole import deterministic_files
-from .forging import manifest_of
+from support.cartpole import deterministic_files
+from support.forging import manifest_of
 
 Damage = Callable[[bytes, random.Random], bytes | None]  # None: the file is gone
 

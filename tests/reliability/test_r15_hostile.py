@@ -29,9 +29,8 @@ from bdqn.config.settings import SettingError
 from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
 from bdqn.storage.toml import toml_text
-
-from .common import elsewhere
-from .forging import alone, forge, forge_arrays, forge_json, forge_segment, manifest_of
+from support.forging import alone, forge, forge_arrays, forge_json, forge_segment, manifest_of
+from support.processes import elsewhere
 
 MB = 1 << 20
 NAN = float("nan")

@@ -31,8 +31,8 @@ from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local, Process
 from bdqn.sweep.plan import read_sweep
 from bdqn.tune.study import _take_back_half_a_line
-from pages.common import write_evaluation, write_run
-from sweep.common import sweep_file
+from support.pages import write_evaluation, write_run
+from support.sweeps import sweep_file
 
 SECRET = "the-contents-of-a-private-key"
 RESUME_READS = ("config.toml", "meta.json", "metrics.csv", "episodes.csv", "timing.csv", "monitor.csv", "lock")

@@ -21,9 +21,8 @@ from bdqn.report.runs import read_runs
 from bdqn.storage.safe_files import printable
 from bdqn.storage.toml import toml_text
 from bdqn.sweep.plan import read_sweep
-from pages.common import write_evaluation, write_run
-
-from .forging import forge
+from support.forging import forge
+from support.pages import write_evaluation, write_run
 
 ESCAPE = "\x1b]0;owned\x07"
 FORMULA = "=cmd|' /C calc'!A0"

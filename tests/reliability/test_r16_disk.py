@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from bdqn.runs.exit_codes import DISK_FULL
-
-from .cartpole import deterministic_files, go_on, saved, status, train
-from .forks import NOTHING, Accident, Process, Server, wait_until
+from support.cartpole import deterministic_files, go_on, saved, status, train
+from support.forks import NOTHING, Accident, Process, Server, wait_until
 
 STEPS = 450
 

@@ -24,10 +24,9 @@ from bdqn.runs.training import SEAL_FREQ, save
 from bdqn.runs.training import train as train_run
 from bdqn.runs.writer import RunRecord
 from bdqn.storage.checkpoints import Checkpoints, load
-
-from .cartpole import go_on, saved, status, train
-from .common import TESTS, elsewhere
-from .forks import Process, Server, wait_until
+from support.cartpole import go_on, saved, status, train
+from support.forks import Process, Server, wait_until
+from support.processes import TESTS, elsewhere
 
 LIMIT = 30  # seconds
 STEPS = 700

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweep.common import begun, complete, driver, files, sweep_file, undisturbed_sweep, workers_of
+from support.sweeps import begun, complete, driver, files, sweep_file, undisturbed_sweep, workers_of
 
 
 @pytest.fixture(scope="module")

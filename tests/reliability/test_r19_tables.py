@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .cartpole import go_on, killed_at_random, train
-from .forks import Server
+from support.cartpole import go_on, killed_at_random, train
+from support.forks import Server
 
 TABLES = ("episodes", "metrics", "timing", "monitor", "evaluations")
 # Rows, checkpoints and evaluations at decisions that seldom meet.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from .cartpole import deterministic_files, saved, status, train
-from .forks import Process, Server, wait_until
+from support.cartpole import deterministic_files, saved, status, train
+from support.forks import Process, Server, wait_until
 
 STEPS = 500
 REFUSALS = ("is in use: another process is training in it", "already holds a run: go on with it", "holds no run")

@@ -18,8 +18,7 @@ from bdqn.qlearning import agent
 from bdqn.qlearning.finite_checks import NonFiniteError
 from bdqn.runs import exit_codes
 from bdqn.storage.checkpoints import Checkpoints
-
-from .cartpole import SETTINGS, saved, status
+from support.cartpole import SETTINGS, saved, status
 
 
 class Crashing(CartPoleEnv):

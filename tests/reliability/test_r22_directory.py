@@ -18,9 +18,8 @@ from bdqn.cli import main
 from bdqn.runs import exit_codes
 from bdqn.runs.directory import claim_directory, locked
 from bdqn.storage.checkpoints import Checkpoints
-
-from .cartpole import SETTINGS, deterministic_files, saved, status, train
-from .forks import Server, wait_until
+from support.cartpole import SETTINGS, deterministic_files, saved, status, train
+from support.forks import Server, wait_until
 
 LONG = 100_000
 

@@ -23,9 +23,8 @@ from bdqn.sweep.engine import Job, Work, carry_out
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local
 from bdqn.sweep.plan import Sweep, Trial, read_sweep
-
-from .common import sweep_file
-from .troubled import ENV, TROUBLE, Troubled
+from support.sweeps import sweep_file
+from support.troubled import ENV, TROUBLE, Troubled
 
 STEPS = 100
 

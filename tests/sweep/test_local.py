@@ -20,8 +20,7 @@ from bdqn.sweep.display import Pace, Row, Status, _table, watching
 from bdqn.sweep.engine import Work
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import read_sweep
-
-from .common import TABLES, begun, complete, files, sweep_file, undisturbed_sweep
+from support.sweeps import TABLES, begun, complete, files, sweep_file, undisturbed_sweep
 
 
 @pytest.fixture(scope="module")
