@@ -13,7 +13,6 @@ from bdqn.config.settings import SettingError
 from bdqn.runs import evaluation
 from bdqn.runs.evaluation import Evaluation, evaluate
 from bdqn.storage.checkpoints import AGENT, ENVIRONMENTS, REPLAY_TAIL
-
 from support.cli import Train
 
 SMALL = {"learning_starts": 100, "buffer_size": 2000, "features": 16}

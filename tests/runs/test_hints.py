@@ -13,7 +13,6 @@ import pytest
 from bdqn.cli import main
 from bdqn.runs import hints
 from bdqn.runs.hints import Directions, command
-
 from support.cli import SMALL
 
 MODULE = """

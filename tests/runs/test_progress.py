@@ -15,7 +15,6 @@ import pytest
 from bdqn.cli import main
 from bdqn.runs import progress
 from bdqn.runs.progress import Lines, figure, unheard_is_fine
-
 from support.cli import SMALL
 
 

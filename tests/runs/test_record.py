@@ -22,7 +22,6 @@ from bdqn.runs.schedule import Schedule
 from bdqn.runs.writer import RunRecord
 from bdqn.storage.csv_table import Table
 from bdqn.storage.toml import toml_text
-
 from support.cli import Train
 
 DETERMINISTIC = ("config.toml", "episodes.csv", "metrics.csv", "checkpoints/gen-000000000600/agent.safetensors")
