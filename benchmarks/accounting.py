@@ -22,7 +22,7 @@ def counts(agent: str) -> dict[str, float]:
     counted = {"acting forward": 0, "update forward": 0, "update backward": 0, "last layer": 0, "refit forward": 0}
     phase = "acting"
     _count_forward(learner, lambda rows: counted.__setitem__(f"{phase} forward", counted[f"{phase} forward"] + rows))
-    update, refit = learner.agent.update, learner.agent.refit
+    update, refit = learner.agent.update, learner.agent.fit_last_layer
 
     def counting_update() -> None:
         nonlocal phase
@@ -40,13 +40,13 @@ def counts(agent: str) -> dict[str, float]:
         return done
 
     learner.agent.update = counting_update  # type: ignore[method-assign]
-    learner.agent.refit = counting_refit  # type: ignore[method-assign]
+    learner.agent.fit_last_layer = counting_refit  # type: ignore[method-assign]
     learner.learn(COUNTED)
     totals = {name: value * DECISIONS / COUNTED for name, value in counted.items()}
     choices = learner.agent.choices
-    if choices.refit:
-        learner.agent.sync()  # as it is just before a refit whose interval is a multiple of the copies'
-        counting_refit(choices.refit)
+    if choices.fit:
+        learner.agent.targets.sync()  # as it is just before a refit whose interval is a multiple of the copies'
+        counting_refit()
         rows = min(1_000, len(learner.agent.replay))
         totals["refit forward"] = counted["refit forward"] * DECISIONS / rows
         totals["last layer"] = DECISIONS

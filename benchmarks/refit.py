@@ -48,10 +48,10 @@ def agent_with_memory(spec: ObservationSpec, batch: int, features: int, actions:
 
 
 def fit(agent: QAgent) -> None:
-    assert agent.choices.refit is not None
+    assert agent.choices.fit is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # noise has no spread worth speaking of
-        agent.refit(agent.choices.refit)
+        agent.fit_last_layer()
 
 
 def forward_passes(agent: QAgent, batch: int, chunk: int = 64) -> None:

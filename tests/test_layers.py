@@ -66,7 +66,13 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     (
         "bdqn.networks.heads",
         ("bdqn", "gymnasium"),
-        ("bdqn.networks.heads", "bdqn.networks.torsos", "bdqn.bayes.posterior", "bdqn.bayes.sampled_backups"),
+        (
+            "bdqn.networks.heads",
+            "bdqn.networks.threads",
+            "bdqn.networks.torsos",
+            "bdqn.bayes.posterior",
+            "bdqn.bayes.sampled_backups",
+        ),
     ),
     (
         "bdqn.networks.qnetwork",

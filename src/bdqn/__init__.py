@@ -19,8 +19,8 @@ _HOMES = {
     "make": "learner",
     "Learner": "learner",
     "QPosterior": "learner",
-    "load": "checkpoint",
-    "Checkpoints": "checkpoint",
+    "load": "storage.checkpoints",
+    "Checkpoints": "storage.checkpoints",
     "check_env": "envs.check",
 }
 

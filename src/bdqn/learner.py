@@ -15,21 +15,19 @@ import torch
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from bdqn.bayes.posterior import Array, Posterior
-from bdqn.config.memory import free_memory
+from bdqn.bayes.posterior import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
-from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, Training, build, nearest, settings_of
+from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
 from bdqn.envs.interaction import Step
 from bdqn.networks.device import check_device, check_threads
-from bdqn.networks.heads import BayesianHead
+from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import rules
 from bdqn.qlearning.agent import QAgent
-from bdqn.qlearning.choices import QView
-from bdqn.replay.buffer import bytes_per_frame
+from bdqn.qlearning.memory import check_agent_memory
 
 Callback = Callable[["Learner", Step], bool | None]
 
@@ -41,16 +39,6 @@ class QPosterior:
     mean: Array
     std: Array  # epistemic: about the mean return; more data shrink it
     predictive_std: Array  # of a single regression target: the noise included
-
-
-@dataclass(frozen=True)
-class _Belief:
-    """A posterior at n observations, in the learner's unit."""
-
-    posterior: Posterior
-    x: Array  # (n, d)
-    offsets: Array | float  # what Q holds beside x . w (actions, n)
-    draws: Array | None  # Q under the draws that it picks from (draws, n, actions); None: it makes new ones each time
 
 
 def make(
@@ -138,17 +126,12 @@ class Learner:
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
         training, num_actions = configuration.training, int(self.envs.action_space.n)
-        taken = check_batch_memory(training.batch_size, spec)
-        if choices.refit:
-            dim = training.features + choices.refit.prior_features
-            rows = choices.refit.batch_size if choices.refit.keeps_rows else 0
-            taken += check_posterior_memory(dim, num_actions, taken, rows)
-        check_memory(training, spec, taken, choices.members)
+        check_agent_memory(spec, num_actions, choices, training)
         self.agent = QAgent(
             spec,
-            int(self.envs.action_space.n),
+            num_actions,
             choices,
-            configuration.training,
+            training,
             seed=seed,
             num_envs=num_envs,
             device=device,
@@ -231,7 +214,7 @@ class Learner:
 
         A refit that is cut short because ``stop()`` holds is made up for at the next call.
         """
-        self.agent.refit_if_due(stop)
+        self.agent.fit_if_due(stop)
         if self.envs.lost:  # as a resumed run would
             self.load_environment_state(self.environment_state())
         last = self.agent.steps + total_steps
@@ -291,11 +274,8 @@ class Learner:
         Where a refit prepares the draws to act by (bdqn-deep's backups), the spread is that of those draws.
         """
         belief, single = self._belief_at(observation)
-        posterior, x = belief.posterior, belief.x
-        std = posterior.std(x) if belief.draws is None else belief.draws.std(0).T  # (actions, n)
-        predictive_std = np.sqrt(std**2 + posterior.noise_var[:, None])
-        figures = (posterior.mean @ x.T + belief.offsets, std, predictive_std)
-        return QPosterior(*(self.reward_unit * (figure.T[0] if single else figure.T) for figure in figures))
+        parts = (self.reward_unit * part for part in (belief.mean, belief.std, belief.predictive_std))
+        return QPosterior(*(part[0] if single else part for part in parts))
 
     def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
         """How probably each action is the best one, by ``samples`` posterior draws.
@@ -303,10 +283,7 @@ class Learner:
         Where a refit prepares the draws to act by (bdqn-deep's backups), by those instead, few as they are.
         """
         belief, single = self._belief_at(observation)
-        draws = belief.draws
-        if draws is None:
-            sample = belief.posterior.sample_values(belief.x, generator(self.seed, "probabilities"), samples)
-            draws = np.swapaxes(sample + belief.offsets, -1, -2)
+        draws = belief.sample(generator(self.seed, "probabilities"), samples)
         probabilities = rules.optimal_action_probabilities(draws)
         return probabilities[0] if single else probabilities
 
@@ -370,23 +347,18 @@ class Learner:
     @property
     def reward_unit(self) -> float:
         """What the agent's Q-values must be multiplied by to be in the environment's rewards."""
-        return self.agent.reward_unit or 1.0
+        return self.agent.targets.reward_unit or 1.0
 
-    def _belief_at(self, observation: ArrayLike) -> tuple[_Belief, bool]:
-        """What is believed at these observations, and whether it was a single one."""
+    def _belief_at(self, observation: ArrayLike) -> tuple[QBelief, bool]:
+        """What is believed at these observations, in the learner's unit, and whether it was a single one."""
         batch, single = self._batch(observation)
-        head = self.agent.online.head
-        if not isinstance(head, BayesianHead):
+        belief = self.agent.view(batch).belief
+        if belief is None:
             raise TypeError(
                 f"{self.configuration.agent} keeps no posterior over Q; q_values() has its Q-values, "
                 "and a Bayesian agent such as bdqn has a posterior."
             )
-        phi = self.agent.features(batch)
-        offsets = head.offsets(phi)
-        beside = 0.0 if offsets is None else offsets.cpu().numpy().T.astype(np.float64)
-        draws = QView(self.agent.online, phi, None).draws
-        kept = None if draws is None else draws.astype(np.float64)
-        return _Belief(head.belief, head.regressors(phi), beside, kept), single
+        return belief, single
 
     def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
         """Observations as the agent sees them, as a batch, and whether it was a single one."""
@@ -416,49 +388,3 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
         # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
         stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
     )
-
-
-def check_memory(training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0) -> None:
-    """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
-    buffer_size = training.buffer_size
-    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members)
-    free = max(0, free_memory() - taken)
-    fits = int(0.9 * free / per_frame)
-    if buffer_size > fits:
-        raise SettingError(
-            f"A replay memory of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set buffer_size to at most {fits:,}."
-        )
-
-
-def check_batch_memory(batch_size: int, spec: ObservationSpec) -> int:
-    """Refuse minibatches that cannot fit; gives what they need."""
-    numbers = max(int(np.prod(spec.shape)), spec.categories)
-    per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
-    free = free_memory()
-    fits = int(0.9 * free / per_row)
-    if batch_size > fits:
-        raise SettingError(
-            f"Minibatches of {batch_size:,} transitions need {batch_size * per_row / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set batch_size to at most {fits:,}."
-        )
-    return batch_size * per_row
-
-
-def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0) -> int:
-    """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
-    kept = 4 * rows * dim * 8  # before and after a transition, and once more while they are put in order
-    needed = 6 * num_actions * dim * dim * 8 + kept  # Gram matrix, precision, its factor, and what is in between
-    free = max(0, free_memory() - taken)
-    if kept > 0.9 * free:
-        raise SettingError(
-            f"Backing draws up on {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / (32 * dim)):,}."
-        )
-    if needed > 0.9 * free:
-        fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
-        raise SettingError(
-            f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
-        )
-    return needed

@@ -12,7 +12,14 @@ import bdqn
 from bdqn.agents import AGENTS
 from bdqn.bayes.posterior import Fixed, Moments, Prior
 from bdqn.config.settings import Training
-from bdqn.networks.heads import BayesianHead, BayesianOptions, HeadShape, TrainingIndices
+from bdqn.networks.heads import (
+    BayesianHead,
+    HeadShape,
+    Roles,
+    TrainedMeanHead,
+    TrainedPriorMeanHead,
+    TrainingIndices,
+)
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.choices import double_q
@@ -23,12 +30,10 @@ from support.probes import MatchingAction
 FIXED = {"noise": "fixed", "noise_var": 0.5, "prior_var": 2.0, "bias_feature": False}
 
 
-def head_of(actions: int, **options: Any) -> BayesianHead:
+def head_of(actions: int, kind: type[BayesianHead] = BayesianHead, **roles: Any) -> BayesianHead:
     """One feature, a prior N(0, 1), noise of variance 1."""
-    generator = torch.Generator().manual_seed(0)
-    return BayesianHead(
-        HeadShape((1,), actions), generator, Prior(1.0, Fixed(1.0)), BayesianOptions(bias_feature=False, **options)
-    )
+    generator, prior = torch.Generator().manual_seed(0), Prior(1.0, Fixed(1.0))
+    return kind(HeadShape((1,), actions), generator, prior=prior, roles=Roles(**roles), bias=False)
 
 
 def dense_fit(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
@@ -45,7 +50,7 @@ def test_an_n_step_target_sums_clipped_rewards_and_discounts_by_the_steps_taken(
     rewards = np.array([[3.0, -4.0, 0.5], [0.25, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -8.0]], np.float32)
     terminal, steps = np.array([False, False, True, True]), np.array([3, 2, 1, 3])
     batch = Batch(obs, np.zeros(4, np.int64), rewards, obs, terminal, steps)
-    target = agent.td_target(batch, TrainingIndices(None, None, None), double_q).numpy()
+    target = agent.targets.td_target(batch, TrainingIndices(None, None, None), double_q).numpy()
     q = agent.view(obs).mean.max(1)  # online = target
     expected = [1 - 0.5 + 0.125 + q[0] / 8, 0.25 + 0.5 + q[1] / 4, 1.0, -0.25]
     np.testing.assert_allclose(target, expected, rtol=1e-6)
@@ -67,8 +72,8 @@ def test_a_one_step_sum_is_the_target_without_it() -> None:
 @torch.no_grad()
 def test_only_the_draw_that_selects_overrates_what_it_selected(evaluate_head: str, bias: float) -> None:
     """Ten actions that are worth N(0, 1): the expected maximum of ten such numbers is 1.539."""
-    head, rng, phi = head_of(10, evaluate_head=evaluate_head), np.random.default_rng(0), torch.ones(1, 1)
-    head.update(Moments.zero(1, (10,)))
+    head, rng, phi = head_of(10, evaluate=evaluate_head), np.random.default_rng(0), torch.ones(1, 1)
+    head.fit(Moments.zero(1, (10,)), None, rng)
     values = []
     for draw in head.draw(rng, 3000):
         indices = head.training_indices(draw, rng, 1)
@@ -78,8 +83,8 @@ def test_only_the_draw_that_selects_overrates_what_it_selected(evaluate_head: st
 
 
 def test_a_second_draw_is_new_at_every_update_and_not_the_draw_that_selects() -> None:
-    head, rng = head_of(2, evaluate_head="second-draw"), np.random.default_rng(0)
-    head.update(Moments.zero(1, (2,)))
+    head, rng = head_of(2, evaluate="second-draw"), np.random.default_rng(0)
+    head.fit(Moments.zero(1, (2,)), None, rng)
     draw = head.draw(rng, 1)[0]
     first, second = (head.training_indices(draw, rng, 8) for _ in range(2))
     assert first.select is draw
@@ -90,12 +95,12 @@ def test_a_second_draw_is_new_at_every_update_and_not_the_draw_that_selects() ->
 def test_a_refit_values_the_next_action_by_the_weights_that_are_named(regression_head: str) -> None:
     agent = make_agent(regression_head=regression_head, first_refit="start", **FIXED)
     play(agent, 35, episode=9)
-    draw, mean = agent.training_index.clone(), agent.online.head.weights.clone()
+    draw, mean = agent.draws.training.clone(), agent.online.head.weights.clone()
     batch = agent.replay.gather(*agent.replay.index())
     evaluate = {"mean": mean, "draw": draw}[regression_head]
-    y = agent.td_target(batch, TrainingIndices(None, draw, evaluate), double_q).numpy()
+    y = agent.targets.td_target(batch, TrainingIndices(None, draw, evaluate), double_q).numpy()
     x = agent.features(batch.obs).numpy().astype(np.float64)
-    agent.refit(agent.choices.refit)
+    agent.fit_last_layer()
     for action in range(3):
         rows = batch.action == action
         mean = dense_fit(x[rows].T @ x[rows], x[rows].T @ y[rows])
@@ -129,11 +134,11 @@ def test_uncertainty_travels_back_along_a_chain_only_in_draws(regression_head: s
     """s1 is well known (50 visits), what follows it is not (2): is Q(s1) held to be uncertain?"""
     n1, n2 = 50, 2
     agent = chain(regression_head, (n1, n2))
-    agent.refit(agent.choices.refit)
+    agent.fit_last_layer()
     draws = []
     for _ in range(500):
-        agent.refit(agent.choices.refit)
-        draws.append(agent.training_index.numpy().copy()[0])
+        agent.fit_last_layer()
+        draws.append(agent.draws.training.numpy().copy()[0])
     q1, q2 = np.array(draws).T
     # With noise and prior variance 1, n visits leave a variance of 1 / (n + 1), and n / (n + 1) of their targets.
     of_s2 = 1 / (n2 + 1)
@@ -150,11 +155,12 @@ def test_uncertainty_travels_back_along_a_chain_only_in_draws(regression_head: s
 def test_where_an_action_has_no_data_it_falls_back_to_the_prior_mean_that_is_set() -> None:
     moments = Moments.zero(1, (2,))
     moments.add_by_action(np.ones((4, 1)), np.zeros(4, np.int64), np.full(4, 10.0))  # action 1 was never taken
-    heads = {kind: head_of(2, last_layer=kind) for kind in ("regression", "gradient-prior", "gradient")}
-    for head in heads.values():
-        if head.last is not None:
+    kinds = {"regression": BayesianHead, "gradient-prior": TrainedPriorMeanHead, "gradient": TrainedMeanHead}
+    heads = {name: head_of(2, kind) for name, kind in kinds.items()}
+    for name, head in heads.items():
+        if name != "regression":
             head.last.weight.data.copy_(torch.tensor([[3.0], [-2.0]]))
-        head.update(moments)
+        head.fit(moments, None, np.random.default_rng(0))
     # 4 targets of 10, noise and prior variance 1: (sum of targets + prior mean) / (4 + 1)
     np.testing.assert_allclose(heads["regression"].posterior.mean, [[8.0], [0.0]])
     np.testing.assert_allclose(heads["gradient-prior"].posterior.mean, [[8.6], [-2.0]])
@@ -187,7 +193,7 @@ def test_gradients_train_the_last_layer_and_the_loss_is_its(last_layer: str) -> 
     if last_layer == "gradient":  # the mean is the layer as it is now, and draws are as far from it as they were
         torch.testing.assert_close(q, trained)
         torch.testing.assert_close(of_draw, trained + shift)
-        np.testing.assert_allclose(head.belief.mean @ head.regressors(phi).T, trained.detach().T, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(head.belief_at(phi).mean, trained.detach(), rtol=1e-5, atol=1e-6)
     else:
         assert not torch.allclose(q, trained)
         torch.testing.assert_close(of_draw, q + shift)
@@ -218,7 +224,7 @@ def test_past_data_decay_from_fit_to_fit() -> None:
         x, now = agent.features(batch.obs).numpy(), Moments.zero(8, (3,))
         now.add_by_action(x, batch.action, batch.reward)
         fitted = [*[past.scaled(0.5) for past in fitted], now]
-        agent.refit(agent.choices.refit)
+        agent.fit_last_layer()
         for action in range(3):
             gram = sum(moments.gram[action] for moments in fitted)
             cross = sum(moments.cross[action] for moments in fitted)
@@ -243,19 +249,19 @@ def test_minibatches_are_the_data_and_cost_no_pass_but_one_for_the_figures(monke
     assert len(batches) == agent.updates == 10
     expected = Moments.zero(8, (3,))
     for batch in batches:
-        y = agent.td_target(batch, TrainingIndices(None, index, index), double_q).numpy()
+        y = agent.targets.td_target(batch, TrainingIndices(None, index, index), double_q).numpy()
         expected.add_by_action(agent.features(batch.obs).numpy(), batch.action, y)
     passes: list[int] = []
     for network in (agent.online, agent.target):
         features = network.features
         monkeypatch.setattr(network, "features", lambda obs, f=features: passes.append(len(obs)) or f(obs))
-    agent.refit(agent.choices.refit)
+    agent.fit_last_layer()
     assert passes == [256]
     for action in range(3):
         mean = dense_fit(expected.gram[action], expected.cross[action])
         np.testing.assert_allclose(agent.online.head.posterior.mean[action], mean, rtol=1e-5, atol=1e-8)
     assert expected.count.sum() == 320
-    assert not agent.collected.count.any()  # forgotten
+    assert not agent.last_layer.collected.count.any()  # forgotten
 
 
 # --- a randomised prior ------------------------------------------------------------------------------------------
@@ -264,12 +270,12 @@ def test_minibatches_are_the_data_and_cost_no_pass_but_one_for_the_figures(monke
 def test_the_regression_explains_what_a_prior_leaves() -> None:
     agent = make_agent(prior_scale=2.0, first_refit="start", **FIXED)
     play(agent, 35, episode=9)
-    draw, mean = agent.training_index.clone(), agent.online.head.weights.clone()
+    draw, mean = agent.draws.training.clone(), agent.online.head.weights.clone()
     batch = agent.replay.gather(*agent.replay.index())
-    y = agent.td_target(batch, TrainingIndices(None, draw, mean), double_q).numpy()
+    y = agent.targets.td_target(batch, TrainingIndices(None, draw, mean), double_q).numpy()
     phi = agent.features(batch.obs).numpy().astype(np.float64)
     x, prior = phi[:, :8], 2.0 * phi[:, 8:]
-    agent.refit(agent.choices.refit)
+    agent.fit_last_layer()
     for action in range(3):
         rows = batch.action == action
         left = y[rows] - prior[rows, action]

@@ -29,7 +29,7 @@ def test_a_point_mass_posterior_is_double_dqn(spec: ObservationSpec, loss_head: 
     point = torch.cat([last.weight, last.bias[:, None]], dim=1).detach()
     for network in (bayesian.online, bayesian.target):
         network.head.weights.copy_(point)
-    bayesian.training_index = point
+    bayesian.draws.training = point
 
     batch = random_batch(spec)
     ddqn_loss, ddqn_gradients = loss_and_gradients(ddqn, batch)
@@ -97,7 +97,7 @@ def test_without_exploration_an_agent_acts_greedily(agent: str, settings: dict[s
             moments = Moments.zero(each.online.head.dim, (3,))
             x = each.online.head.regressors(each.features(obs))
             moments.add_by_action(x, rng.choice(3, 400, p=[0.6, 0.39, 0.01]), rng.normal(size=400))
-            each.online.head.update(moments)
+            each.online.head.fit(moments, None, rng)
     for each, is_greedy in ((quiet, True), (loud, False)):
         assert (each.act(obs) == each.view(obs).mean.argmax(1)).all() == is_greedy
 
@@ -108,7 +108,7 @@ def test_a_draw_changes_the_loss_only_through_the_indices_that_the_settings_name
     before = under_mean.loss(batch).item()
     assert under_draw.loss(batch).item() == before
     for agent in (under_mean, under_draw):
-        agent.training_index = agent.training_index + 1.0  # moves all actions alike: the selection stays
+        agent.draws.training = agent.draws.training + 1.0  # moves all actions alike: the selection stays
     assert under_mean.loss(batch).item() == pytest.approx(before)
     assert under_draw.loss(batch).item() != pytest.approx(before)
 
@@ -129,5 +129,5 @@ def test_dqn_differs_from_double_dqn_only_in_who_selects() -> None:
     for agent in (dqn, ddqn):
         with torch.no_grad():
             agent.target.head.last.weight.mul_(-1)
-        agent._in_sync = False
+        agent.targets.in_sync = False
     assert dqn.loss(batch).item() != ddqn.loss(batch).item()

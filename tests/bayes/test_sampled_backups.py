@@ -233,10 +233,8 @@ def test_what_is_paid_at_the_end_counts_at_the_start_after_one_refit() -> None:
     with torch.no_grad():
         agent.online.head.weights.zero_()
         agent.target.head.weights.zero_()
-        refit = agent.choices.refit
-        assert refit is not None
-        agent.sync()
-        agent.refit(refit)
+        agent.targets.sync()
+        agent.fit_last_layer()
     start = np.zeros((4, 4), np.float32)
     start[0, 0] = 1.0
     assert trained.q_posterior(start).mean.max() > 0.5
@@ -253,7 +251,7 @@ def test_draws_are_picked_from_those_that_the_refit_backed_up() -> None:
 def test_the_spread_and_the_best_action_are_those_of_the_draws_that_act() -> None:
     """Not of the regression alone, which knows nothing of what is uncertain later; in the environment's rewards."""
     deep = learner(backup_draws=7, reward_scaling=False).learn(200)
-    deep.agent.reward_unit = 4.0
+    deep.agent.targets.reward_unit = 4.0
     states = np.eye(16, dtype=np.float32).reshape(16, 4, 4)
     phi = deep.agent.features(states)
     head = deep.agent.online.head

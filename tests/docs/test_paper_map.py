@@ -62,7 +62,7 @@ def test_every_name_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["bdqn.qlearning.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.qlearning.choices.Refit.no_such"]
+    "name", ["bdqn.qlearning.agent.QAgent.no_such", "bdqn.no_such.thing", "bdqn.qlearning.choices.Fit.no_such"]
 )
 def test_a_name_that_does_not_exist_is_found_out(name: str) -> None:
     with pytest.raises((ModuleNotFoundError, AttributeError)):
@@ -78,7 +78,7 @@ def test_the_map_names_the_parts_of_the_algorithm() -> None:
         "bdqn.networks.heads.BayesianHead.draw",
     } <= named
     assert dataclasses.is_dataclass(resolve("bdqn.qlearning.choices.Choices"))
-    assert resolve("bdqn.qlearning.choices.Refit.interval").name == "interval"  # a field without default
+    assert resolve("bdqn.qlearning.choices.Fit.interval").name == "interval"  # a field without default
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

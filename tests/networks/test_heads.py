@@ -139,7 +139,7 @@ def as_ddqn(agent: QAgent, k: int) -> QAgent:
         own.torso.load_state_dict(network.torso.state_dict())
         for i, layer in enumerate((*own.head.dense, own.head.last)):
             layer.load_state_dict({"weight": network.head.weights[i][k], "bias": network.head.biases[i][k]})
-    ddqn._in_sync = False
+    ddqn.targets.in_sync = False
     return ddqn
 
 
@@ -263,16 +263,20 @@ def test_a_priors_layers_keep_the_size_of_what_they_are_given() -> None:
 def test_the_solved_layer_is_ridge_regression_around_the_trained_one() -> None:
     agent = make("ls-dqn", ridge=0.7, posterior_update_interval=10_000)
     play(agent, 60, episode=9)
-    agent.sync()
+    agent.targets.sync()
     with torch.no_grad():
         agent.target.head.last.weight.mul_(0.9)  # what is copied below
-    agent._in_sync = False
+    agent.targets.in_sync = False
     batch = agent.replay.gather(*agent.replay.index())
-    y = agent.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap).numpy().astype(np.float64)
+    y = (
+        agent.targets.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap)
+        .numpy()
+        .astype(np.float64)
+    )
     x = np.hstack([agent.features(batch.obs).numpy(), np.ones((len(y), 1))]).astype(np.float64)
     before = {name: value.clone() for name, value in agent.online.state_dict().items()}
     trained = torch.cat([before["head.last.weight"], before["head.last.bias"][:, None]], 1).numpy().astype(np.float64)
-    agent.refit(agent.choices.refit)
+    agent.fit_last_layer()
     solved = torch.cat([agent.online.head.last.weight, agent.online.head.last.bias[:, None]], 1).detach().numpy()
     for action in range(3):
         own = batch.action == action
@@ -300,12 +304,12 @@ def test_a_member_acts_for_a_whole_episode() -> None:
 
 def test_every_environment_follows_a_member_of_its_own_for_its_own_episode() -> None:
     agent = make("bootstrapped", 4, members=1000)
-    before = agent.acting_index.numpy().copy()
+    before = agent.draws.acting.numpy().copy()
     assert len(set(before.tolist())) == 4
     step = step_of(rng_of(0), 4)
     step.ended[2] = True
     agent.observe(np.zeros(4, np.int64), step)
-    assert (agent.acting_index.numpy() == before).tolist() == [True, True, False, True]
+    assert (agent.draws.acting.numpy() == before).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
@@ -318,4 +322,4 @@ def test_masks_and_noise_last_for_a_decision_or_an_episode(
 ) -> None:
     agent = make(name, num_envs, **settings)
     assert acting_changes(agent, 12, episode=4) == list(range(lasts - 1 or 1, 12, lasts))
-    assert len({row.numpy().tobytes() for row in agent.acting_index}) == num_envs
+    assert len({row.numpy().tobytes() for row in agent.draws.acting}) == num_envs

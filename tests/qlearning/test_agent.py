@@ -33,12 +33,12 @@ def record_calls(agent: QAgent, monkeypatch: pytest.MonkeyPatch, *names: str) ->
 @pytest.mark.parametrize("num_envs", [1, 4])
 def test_updates_syncs_and_refits_come_when_they_are_due(num_envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = make_agent(num_envs)
-    calls = record_calls(agent, monkeypatch, "update", "sync", "refit")
+    calls = record_calls(agent, monkeypatch, "update", "sync", "fit_last_layer")
     play(agent, 60)
     # All intervals count from the start of learning, in decisions over all environments.
     assert calls["update"] == list(range(24, 61, 4))
     assert calls["sync"] == list(range(28, 61, 8))
-    assert calls["refit"] == [36, 52]
+    assert calls["fit_last_layer"] == [36, 52]
 
 
 def test_several_updates_are_made_when_one_step_of_many_environments_spans_them(
@@ -52,9 +52,9 @@ def test_several_updates_are_made_when_one_step_of_many_environments_spans_them(
 
 def test_the_first_refit_can_come_as_soon_as_learning_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = make_agent(first_refit="start")
-    calls = record_calls(agent, monkeypatch, "refit")
+    calls = record_calls(agent, monkeypatch, "fit_last_layer")
     play(agent, 40)
-    assert calls["refit"] == [20, 36]
+    assert calls["fit_last_layer"] == [20, 36]
 
 
 def test_it_acts_uniformly_until_the_first_refit() -> None:
@@ -73,11 +73,11 @@ def test_the_posterior_is_fitted_to_the_features_that_the_target_evaluates_it_on
 ) -> None:
     agent = make_agent()
     order: list[str] = []
-    for name in ("sync", "refit"):
+    for name in ("sync", "fit_last_layer"):
         original = getattr(agent, name)
         monkeypatch.setattr(agent, name, lambda *a, n=name, o=original: (order.append(n), o(*a)))
     play(agent, 36)  # the first decision at which both are due
-    assert order == ["sync", "sync", "refit"]
+    assert order == ["sync", "sync", "fit_last_layer"]
     assert torch.equal(agent.target.head.weights, agent.online.head.weights)
     for online, target in zip(agent.online.parameters(), agent.target.parameters(), strict=True):
         assert torch.equal(online, target)
@@ -88,11 +88,13 @@ def test_a_refit_is_the_regression_of_all_targets_on_all_features(monkeypatch: p
     agent = make_agent(noise="fixed", noise_var=0.5, prior_var=2.0, bias_feature=False)
     play(agent, 35)
     old_weights = agent.online.head.weights.clone()
-    index = agent.training_index
-    agent.sync()
+    index = agent.draws.training
+    agent.targets.sync()
     batch = agent.replay.gather(*agent.replay.index())  # B exceeds what there is: each transition once
-    agent.refit(agent.choices.refit)
-    targets = agent.td_target(batch, TrainingIndices(old_weights, index, old_weights), agent.choices.bootstrap).numpy()
+    agent.fit_last_layer()
+    targets = agent.targets.td_target(
+        batch, TrainingIndices(old_weights, index, old_weights), agent.choices.bootstrap
+    ).numpy()
     phi = agent.features(batch.obs).numpy().astype(np.float64)
     for action in range(3):
         rows = batch.action == action
@@ -106,7 +108,7 @@ def test_target_is_discounted_cut_at_an_end_and_uses_clipped_rewards() -> None:
     batch = random_batch(VECTOR)
     q = agent.target.head(agent.target.features(torch.as_tensor(batch.next_obs)), None).detach().numpy()
     expected = np.clip(batch.reward, -1, 1) + 0.9 * ~batch.terminal * q.max(1)  # online = target here
-    target = agent.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap)
+    target = agent.targets.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap)
     np.testing.assert_allclose(target, expected, rtol=1e-5)
 
 
@@ -114,7 +116,7 @@ def test_one_network_selects_and_the_other_evaluates() -> None:
     agent = build("ddqn", VECTOR, Training(buffer_size=100, gamma=1.0))
     with torch.no_grad():
         agent.target.head.last.weight.mul_(-1)
-    agent._in_sync = False
+    agent.targets.in_sync = False
     batch = random_batch(VECTOR)
     next_obs = torch.as_tensor(batch.next_obs)
     online = agent.online.head(agent.online.features(next_obs), None)
@@ -122,7 +124,7 @@ def test_one_network_selects_and_the_other_evaluates() -> None:
     rows = torch.arange(len(batch.action))
     expected = torch.as_tensor(batch.reward) + torch.as_tensor(~batch.terminal) * target[rows, online.argmax(1)]
     torch.testing.assert_close(
-        agent.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap), expected
+        agent.targets.td_target(batch, TrainingIndices(None, None, None), agent.choices.bootstrap), expected
     )
 
 
@@ -160,27 +162,27 @@ def test_draws_at_episode_starts_last_for_the_episode() -> None:
 
 def test_every_environment_has_its_own_acting_draw() -> None:
     agent = fitted(num_envs=4, redraw="episode")
-    acting = agent.acting_index.numpy()
+    acting = agent.draws.acting.numpy()
     assert len({acting[i].tobytes() for i in range(4)}) == 4
     before = acting.copy()
     step = step_of(np.random.default_rng(0), 4)
     step.ended[2] = True
     agent.observe(np.zeros(4, np.int64), step)
-    after = agent.acting_index.numpy()
+    after = agent.draws.acting.numpy()
     assert [not np.array_equal(before[i], after[i]) for i in range(4)] == [False, False, True, False]
 
 
 def test_a_refit_also_redraws_so_that_no_draw_outlives_its_posterior() -> None:
     agent = fitted(num_envs=2, redraw="episode")
-    training, acting = agent.training_index.clone(), agent.acting_index.clone()
-    agent.refit(agent.choices.refit)
-    assert not torch.equal(agent.training_index, training)
-    assert not torch.equal(agent.acting_index, acting)
+    training, acting = agent.draws.training.clone(), agent.draws.acting.clone()
+    agent.fit_last_layer()
+    assert not torch.equal(agent.draws.training, training)
+    assert not torch.equal(agent.draws.acting, acting)
 
 
 def test_temperature_zero_draws_the_mean() -> None:
     agent = fitted(temperature=0.0)
-    assert torch.equal(agent.training_index, agent.online.head.weights)
+    assert torch.equal(agent.draws.training, agent.online.head.weights)
 
 
 @pytest.mark.parametrize("acting", ["ucb", "mean"])
@@ -207,7 +209,7 @@ def test_without_epsilon_it_acts_by_the_mean_and_draws_nothing() -> None:
         fitted(num_envs=8, acting=acting, exploration_initial_eps=0.0, exploration_final_eps=0.0)
         for acting in ("epsilon-greedy", "mean")
     )
-    assert torch.equal(agent.training_index, agent.online.head.weights)
+    assert torch.equal(agent.draws.training, agent.online.head.weights)
     for seed in range(5):
         obs = np.random.default_rng(seed).normal(size=(8, *VECTOR.shape)).astype(np.float32)
         expected = agent.view(obs).mean.argmax(1)
@@ -232,9 +234,9 @@ def test_its_epsilon_is_double_dqns(step: int) -> None:
 def test_a_row_of_its_own_draw_equals_that_draw_for_all_rows() -> None:
     agent = fitted(num_envs=3)
     obs = np.random.default_rng(0).normal(size=(3, *VECTOR.shape)).astype(np.float32)
-    per_row = agent.view(obs, agent.acting_index).draw
+    per_row = agent.view(obs, agent.draws.acting).draw
     for i in range(3):
-        np.testing.assert_allclose(per_row[i], agent.view(obs, agent.acting_index[i]).draw[i], rtol=1e-5)
+        np.testing.assert_allclose(per_row[i], agent.view(obs, agent.draws.acting[i]).draw[i], rtol=1e-5)
 
 
 @pytest.mark.parametrize("cut", [30, 41])
@@ -249,6 +251,6 @@ def test_state_restores_everything_but_the_replay(cut: int) -> None:
         play(agent, 40, episode=4)
     for a, b in zip(original.online.state_dict().values(), copy.online.state_dict().values(), strict=True):
         assert torch.equal(a, b)
-    assert torch.equal(original.acting_index, copy.acting_index)
+    assert torch.equal(original.draws.acting, copy.draws.acting)
     np.testing.assert_array_equal(original.online.head.posterior.factor, copy.online.head.posterior.factor)
     assert original.metrics == copy.metrics

@@ -12,10 +12,19 @@ import pytest
 import torch
 
 import bdqn
-import bdqn.qlearning.agent
+import bdqn.qlearning.last_layer
 from bdqn.networks.heads import BayesianHead
-from bdqn.qlearning.diagnostics import CALIBRATION_METRICS, COLD, HOT, PATIENCE, SpreadWarning, SpreadWatch, calibration
-from bdqn.qlearning.regression import Rows, unseen_rows
+from bdqn.qlearning.diagnostics import (
+    CALIBRATION_METRICS,
+    COLD,
+    HOT,
+    PATIENCE,
+    PosteriorWatch,
+    Rows,
+    SpreadWarning,
+    calibration,
+)
+from bdqn.qlearning.last_layer import LastLayerFit
 from bdqn.replay.buffer import Replay
 from support.probes import MatchingAction
 
@@ -71,9 +80,9 @@ def test_the_unit_is_known_from_the_first_reward_on() -> None:
     """While every reward is zero there is no unit; the first ones to come set it, once."""
     learner = bdqn.make("ddqn", LatePayer, reward_scaling=True, learning_starts=20)
     learner.learn(30)
-    assert learner.agent.reward_unit == 0.0
+    assert learner.agent.targets.reward_unit == 0.0
     learner.learn(40)
-    assert learner.agent.reward_unit == pytest.approx(50.0)
+    assert learner.agent.targets.reward_unit == pytest.approx(50.0)
 
 
 class LatePayer(MatchingAction):
@@ -96,7 +105,7 @@ def test_a_fixed_noise_that_does_not_fit_the_rewards_is_reported_with_what_to_se
     assert "noise='inverse-gamma'" in str(caught[0].message)
 
 
-def refits(watch: SpreadWatch, ratio: float, count: int) -> None:
+def refits(watch: PosteriorWatch, ratio: float, count: int) -> None:
     for _ in range(count):
         metrics = {"posterior/std_mean": ratio, "posterior/action_gap": 1.0, "posterior/noise_var": 4.0}
         watch.look(metrics, q_size=1.0, fixed_noise=True)
@@ -104,7 +113,7 @@ def refits(watch: SpreadWatch, ratio: float, count: int) -> None:
 
 @pytest.mark.parametrize("ratio", [2 * HOT, COLD / 2])
 def test_only_a_lasting_disproportion_is_reported_and_only_once(ratio: float) -> None:
-    watch = SpreadWatch()
+    watch = PosteriorWatch()
     refits(watch, ratio, PATIENCE - 1)
     refits(watch, 1.0, 1)
     refits(watch, ratio, PATIENCE - 1)
@@ -114,7 +123,7 @@ def test_only_a_lasting_disproportion_is_reported_and_only_once(ratio: float) ->
 
 
 def test_actions_that_are_truly_alike_are_no_reason_to_warn() -> None:
-    watch = SpreadWatch()
+    watch = PosteriorWatch()
     for _ in range(2 * PATIENCE):
         metrics = {"posterior/std_mean": 0.1, "posterior/action_gap": 1e-6, "posterior/noise_var": 1.0}
         watch.look(metrics, q_size=1.0, fixed_noise=True)
@@ -164,7 +173,7 @@ def test_looking_at_unseen_transitions_leaves_training_as_it_is(
 ) -> None:
     looked = cartpole(**settings).learn(450).agent
     assert all(0 <= looked.metrics[name] <= 1 for name in CALIBRATION_METRICS)
-    monkeypatch.setattr(bdqn.qlearning.agent, "unseen_rows", lambda *_: None)
+    monkeypatch.setattr(LastLayerFit, "unseen_rows", lambda _: None)
     blind = cartpole(**settings).learn(450).agent
     assert not blind.metrics.keys() & CALIBRATION_METRICS.keys()
     for name, value in looked.online.state_dict().items():
@@ -216,14 +225,13 @@ def test_unseen_rows_have_the_targets_that_the_fit_will_give_to_them(
 ) -> None:
     """The next fit reads the whole memory, and so those rows too."""
     agent = cartpole(**settings).learn(390).agent
-    refit = agent.choices.refit
-    assert refit is not None
+    assert agent.last_layer is not None
     with torch.no_grad():
-        unseen = unseen_rows(agent, refit)
+        unseen = agent.last_layer.unseen_rows()
         targets: list[float] = []
-        td_target = agent.td_target
-        monkeypatch.setattr(agent, "td_target", lambda *a: targets.extend((y := td_target(*a)).tolist()) or y)
-        agent.refit(refit)
+        td_target = agent.targets.td_target
+        monkeypatch.setattr(agent.targets, "td_target", lambda *a: targets.extend((y := td_target(*a)).tolist()) or y)
+        agent.fit_last_layer()
     assert unseen is not None
     assert len(unseen.target) > 40
     unread = [y for y in unseen.target.tolist() if not np.isclose(y, targets, rtol=1e-5).any()]
@@ -232,11 +240,10 @@ def test_unseen_rows_have_the_targets_that_the_fit_will_give_to_them(
 
 def test_the_belief_is_asked_before_it_is_fitted_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = cartpole().learn(250).agent
-    head, refit = agent.online.head, agent.choices.refit
-    assert refit is not None
+    head = agent.online.head
     before, asked = head.posterior, []
-    monkeypatch.setattr(bdqn.qlearning.agent, "calibration", lambda head, _: asked.append(head.posterior) or {})
-    agent.refit(refit)
+    monkeypatch.setattr(bdqn.qlearning.last_layer, "calibration", lambda head, _: asked.append(head.posterior) or {})
+    agent.fit_last_layer()
     assert asked == [before]
     assert head.posterior is not before
 

@@ -556,7 +556,7 @@ def test_the_checks_cost_less_than_a_hundredth_of_training(
             finite_checks.check_step(step, own.steps)
         for _ in range(updates):
             finite_checks.check_loss(0.5, own.steps, batch, own.online, own.target)
-            finite_checks.check_draw(own.training_index, own.steps)
+            finite_checks.check_draw(own.draws.training, own.steps)
         for _ in range(-(-updates // WEIGHT_CHECK)):
             own.check_finite()
         checks.append((perf_counter() - start) / decisions)

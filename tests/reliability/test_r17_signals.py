@@ -115,13 +115,13 @@ def train_until(folder: Path, steps: int, stop_in_refit: int | None) -> int:
 
     def stop() -> bool:
         nonlocal looks
-        looks += learner.agent.refit_due
+        looks += learner.agent.fit_due
         return stop_in_refit is not None and looks >= stop_in_refit
 
     with RunRecord(folder, learner, steps, schedule, **going_on) as record, progress(steps, quiet=True) as display:
         complete = train_run(learner, steps, record, checkpoints, schedule, display, stop)
     assert complete == (stop_in_refit is None or looks < stop_in_refit)
-    assert learner.agent.refit_due == (not complete)
+    assert learner.agent.fit_due == (not complete)
     return looks
 
 
@@ -146,7 +146,7 @@ def test_an_agent_whose_refit_was_cut_short_can_be_used_without_its_memory(tmp_p
     learner = load(folder)
     assert np.isfinite(learner.q_posterior(np.zeros(4)).std).all()
     learner.learn(10)
-    assert not learner.agent.refit_due
+    assert not learner.agent.fit_due
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ import bdqn
 from bdqn.cli import main
 from bdqn.qlearning import agent
 from bdqn.qlearning.finite_checks import NonFiniteError
+from bdqn.qlearning.last_layer import LastLayerFit
 from bdqn.runs import exit_codes
 from bdqn.storage.checkpoints import Checkpoints
 from support.cartpole import SETTINGS, saved, status
@@ -128,7 +129,7 @@ def test_too_little_memory_in_a_refit_is_told_in_a_sentence(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(agent, "regression_data", refuse)
+    monkeypatch.setattr(LastLayerFit, "_data", refuse)
     folder = tmp_path / "run"
     assert main([*TRAIN, "--save-freq", "50", "--out", str(folder)]) == 1
     (told,) = capsys.readouterr().err.splitlines()

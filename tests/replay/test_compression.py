@@ -55,7 +55,7 @@ def test_screens_of_games_take_a_fraction() -> None:
 
 
 def test_more_frames_are_taken_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bdqn.learner.free_memory", lambda: 50_000_000)
+    monkeypatch.setattr("bdqn.qlearning.memory.free_memory", lambda: 50_000_000)
     with pytest.raises(SettingError, match="set buffer_size to at most"):
         bdqn.make("ddqn", "ALE/Pong-v5", buffer_size=20_000, features=16)
     bdqn.make("ddqn", "ALE/Pong-v5", buffer_size=20_000, features=16, pack_frames=True)

@@ -9,7 +9,7 @@ import pytest
 
 import bdqn
 from bdqn.replay.buffer import Batch, Replay
-from bdqn.replay.duplicates import Distinct
+from bdqn.replay.duplicates import DuplicateFinder
 
 
 class Walk:
@@ -19,7 +19,7 @@ class Walk:
         self.rng = np.random.default_rng(0)
         self.shape = (num_envs, *((stack, 2) if stack else (2,)))
         self.replay = Replay(slots * num_envs, self.shape[1:], np.float32, num_envs, stack, n_steps=n_steps)
-        self.distinct = Distinct(self.replay)
+        self.distinct = DuplicateFinder(self.replay)
         self.replay.start(self.observations())
 
     def observations(self) -> np.ndarray:
@@ -49,7 +49,7 @@ def test_each_kind_is_found_once_with_its_count(num_envs: int, n_steps: int) -> 
     for _ in range(6):
         walk.go(23)
         everywhere = walk.replay.index()
-        env, slot, counts = walk.distinct.among(*everywhere)
+        env, slot, counts = walk.distinct.merge(*everywhere)
         found = kinds(walk.replay.gather(env, slot))
         assert len(set(found)) == len(found)
         assert dict(zip(found, counts.tolist(), strict=True)) == Counter(kinds(walk.replay.gather(*everywhere)))
@@ -61,7 +61,7 @@ def test_the_same_place_twice_counts_twice_and_the_order_stays() -> None:
     walk.go(40)
     slot = walk.replay.index()[1][:5]
     again = np.concatenate([slot, slot[3:4]])
-    _, first, counts = walk.distinct.among(np.zeros_like(again), again)
+    _, first, counts = walk.distinct.merge(np.zeros_like(again), again)
     assert counts.sum() == 6
     assert first.tolist() == [s for s in slot.tolist() if s in first]
 
@@ -73,7 +73,7 @@ def test_a_memory_that_was_read_back_is_the_same() -> None:
     oldest, written = walk.replay.oldest(0), int(walk.replay.written[0])
     copy.replay.restore(0, oldest, walk.replay.records(0, oldest, written))
     for one, other in zip(
-        walk.distinct.among(*walk.replay.index()), copy.distinct.among(*copy.replay.index()), strict=True
+        walk.distinct.merge(*walk.replay.index()), copy.distinct.merge(*copy.replay.index()), strict=True
     ):
         np.testing.assert_array_equal(one, other)
 
@@ -82,7 +82,7 @@ def test_stacks_each_stand_for_themselves() -> None:
     walk = Walk(60, 1, stack=2)
     walk.go(50)
     env, slot = walk.replay.index()
-    assert walk.distinct.among(env, slot)[2].tolist() == [1] * len(env)
+    assert walk.distinct.merge(env, slot)[2].tolist() == [1] * len(env)
 
 
 @pytest.mark.parametrize("agent", ["bdqn", "bdqn-deep", "ls-dqn"])
@@ -96,13 +96,13 @@ def test_counting_equal_transitions_changes_no_fit(agent: str, monkeypatch: pyte
         learner = bdqn.make(agent, "bdqn/DeepSea10-v0", seed=0, **settings)
         learner.learn(400)
         agent_ = learner.agent
-        assert agent_.refit(agent_.choices.refit)
+        assert agent_.fit_last_layer()
         head = agent_.online.head
         drawn = head.draw(np.random.default_rng(1), 3)
         weights = head.last.weight.detach() if agent == "ls-dqn" else head.weights
         return weights.numpy().copy(), np.zeros(1) if drawn is None else drawn.numpy().copy()
 
     merged = fitted()
-    monkeypatch.setattr(Distinct, "among", lambda self, env, slot: (env, slot, np.ones_like(env)))
+    monkeypatch.setattr(DuplicateFinder, "merge", lambda self, env, slot: (env, slot, np.ones_like(env)))
     for counted, alone in zip(merged, fitted(), strict=True):
         np.testing.assert_allclose(counted, alone, rtol=2e-3, atol=2e-4)

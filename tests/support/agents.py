@@ -46,7 +46,7 @@ def move_target(agent: QAgent, but: str = "nothing") -> None:
         for name, parameter in agent.target.named_parameters():
             if not name.startswith(but):
                 parameter.mul_(1.1)
-    agent._in_sync = False
+    agent.targets.in_sync = False
 
 
 def loss_and_gradients(agent: QAgent, batch: Batch) -> tuple[float, dict[str, torch.Tensor]]:
@@ -89,7 +89,7 @@ def draws_over(agent: QAgent, decisions: int, episode: int = 0) -> list[tuple[np
             np.zeros(agent.num_envs, np.int64),
             step_of(rng, agent.num_envs, ended=bool(episode) and (t + 1) % episode == 0),
         )
-        seen.append((agent.training_index.numpy().copy(), agent.acting_index.numpy().copy()))
+        seen.append((agent.draws.training.numpy().copy(), agent.draws.acting.numpy().copy()))
     return seen
 
 

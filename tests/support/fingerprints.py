@@ -20,15 +20,13 @@ def fingerprint(learner: Learner) -> dict[str, str]:
     """SHA-256 of all that a learner and its environments hold, by part; taken from the objects, not from state()."""
     agent = learner.agent
     head = agent.online.head
-    held = {
-        name: value for name, value in vars(agent).items() if name not in ("optimizer", "_distinct")
-    }  # the last: made again from replay
+    held = {**vars(agent), **vars(agent.targets), **vars(agent.draws)}
     parts = {
         "weights": agent.online.state_dict(),
         "target": agent.target.state_dict(),
         "optimizer": agent.optimizer.state(),
         "posterior": (head.posterior, head.fitted),
-        "draws": (agent.training_index, agent.acting_index),
+        "draws": (agent.draws.training, agent.draws.acting),
         "replay": vars(agent.replay),
         "counters": {name: value for name, value in held.items() if isinstance(value, int | float)},
         "generators": (agent.rngs, learner._predict_rng),

@@ -9,13 +9,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from bdqn.agents import ddqn
 from bdqn.config.settings import ReadWith, setting, settings_of
 
 if TYPE_CHECKING:
-    from bdqn.qlearning.choices import Choices, Redraw
+    from bdqn.networks.heads import BayesianHead
+    from bdqn.networks.qnetwork import MakeFrozenPrior
+    from bdqn.qlearning.choices import Choices, Fit, Policy, Redraw
 
 
 @dataclass(frozen=True)
@@ -88,62 +90,86 @@ class Settings(ddqn.Settings, PosteriorSettings):
 
 
 def choices(settings: Settings) -> Choices:
-    """Bayesian head, Thompson sampling, double Q, and a refit."""
-    from bdqn.qlearning.choices import Policy, Redraw, greedy_under_mean, optimistic
+    """Double DQN's choices with a Bayesian head, Thompson sampling and a closed-form fit."""
+    from functools import partial
 
-    thompson = posterior_choices(
-        settings,
-        settings.temperature,
-        Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval),
+    thompson = settings.acting == "thompson"
+    return replace(
+        ddqn.choices(settings),
+        head=partial(head_class(settings), temperature=settings.temperature, **head_options(settings)),
+        policy=policy(settings),
+        redraw=redraw(settings) if thompson else None,  # without draws the mean stands for them
+        fit=fit(settings),
+        frozen_prior=frozen_prior(settings),
     )
-    if settings.acting == "thompson":
-        return thompson
-    policies: dict[str, Policy] = {
+
+
+def policy(settings: Settings) -> Policy:
+    """Greedy under a draw, or one of its rivals on the same posterior."""
+    from bdqn.qlearning.choices import greedy_under_draw, greedy_under_mean, optimistic
+
+    policies = {
+        "thompson": greedy_under_draw,
         "ucb": optimistic(settings.ucb_scale),
         "mean": greedy_under_mean,
         "epsilon-greedy": ddqn.policy(settings),
     }
-    # Without draws the mean stands for them.
-    return replace(thompson, policy=policies[settings.acting], redraw=None)
+    return policies[settings.acting]
 
 
-def posterior_choices(settings: PosteriorSettings, temperature: float = 1.0, redraw: Redraw | None = None) -> Choices:
-    """Double DQN's choices with a posterior, acting greedily under a draw from it."""
+def redraw(settings: Settings) -> Redraw:
+    """At episode starts, or every T^S decisions; T~^S for a faster draw that only acts."""
+    from bdqn.qlearning.choices import Redraw
+
+    return Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval)
+
+
+def fit(settings: PosteriorSettings) -> Fit:
+    """Eq. (w) on B transitions, every T^BT decisions."""
+    from bdqn.qlearning.choices import Fit, double_q, max_q
+
+    from_minibatches = settings.posterior_data == "minibatches"
+    return Fit(
+        settings.posterior_update_interval,
+        settings.posterior_batch_size,
+        double_q if settings.regression_target == "double" else max_q,
+        at_start=settings.first_refit == "start" and not from_minibatches,  # which have seen nothing by then
+        decay=settings.gram_decay,
+        from_minibatches=from_minibatches,
+    )
+
+
+def head_class(settings: PosteriorSettings) -> type[BayesianHead]:
+    """The paper's head, or one beside which gradients train a last layer."""
+    from bdqn.networks.heads import BayesianHead, TrainedMeanHead, TrainedPriorMeanHead
+
+    heads: dict[str, type[BayesianHead]] = {
+        "regression": BayesianHead,
+        "gradient-prior": TrainedPriorMeanHead,
+        "gradient": TrainedMeanHead,
+    }
+    return heads[settings.last_layer]
+
+
+def head_options(settings: PosteriorSettings) -> dict[str, Any]:
+    """The prior over weights, and which weights play which part in training."""
+    from bdqn.bayes.posterior import Fixed, InverseGamma, Prior
+    from bdqn.networks.heads import Roles
+
+    fixed = settings.noise == "fixed"
+    noise = Fixed(settings.noise_var) if fixed else InverseGamma(settings.noise_shape, settings.noise_scale)
+    return {
+        "prior": Prior(settings.prior_var, noise),
+        "roles": Roles(settings.loss_head, settings.evaluate_head, settings.regression_head),
+        "bias": settings.bias_feature,
+        "frozen_q_scale": settings.prior_scale,
+    }
+
+
+def frozen_prior(settings: PosteriorSettings) -> MakeFrozenPrior | None:
+    """A frozen random Q-function, where prior_scale asks for one."""
     from functools import partial
 
-    from bdqn.bayes.posterior import Fixed, InverseGamma, Prior
-    from bdqn.networks.heads import BayesianHead, BayesianOptions
-    from bdqn.networks.qnetwork import PriorQ
-    from bdqn.qlearning.choices import Choices, Refit, double_q, greedy_under_draw, max_q
+    from bdqn.networks.frozen_priors import FrozenQ
 
-    noise = (
-        Fixed(settings.noise_var)
-        if settings.noise == "fixed"
-        else InverseGamma(settings.noise_shape, settings.noise_scale)
-    )
-    options = BayesianOptions(
-        temperature=temperature,
-        bias_feature=settings.bias_feature,
-        last_layer=settings.last_layer,
-        loss_head=settings.loss_head,
-        evaluate_head=settings.evaluate_head,
-        regression_head=settings.regression_head,
-        prior="q" if settings.prior_scale else "none",
-        prior_scale=settings.prior_scale,
-    )
-    from_minibatches = settings.posterior_data == "minibatches"
-    return Choices(
-        head=partial(BayesianHead, prior=Prior(settings.prior_var, noise), options=options),
-        policy=greedy_under_draw,
-        redraw=redraw,
-        bootstrap=double_q,
-        refit=Refit(
-            settings.posterior_update_interval,
-            settings.posterior_batch_size,
-            double_q if settings.regression_target == "double" else max_q,
-            at_start=settings.first_refit == "start" and not from_minibatches,  # which have seen nothing by then
-            decay=settings.gram_decay,
-            from_minibatches=from_minibatches,
-        ),
-        prior=partial(PriorQ, members=1) if settings.prior_scale else None,
-    )
+    return partial(FrozenQ, members=1) if settings.prior_scale else None

@@ -14,6 +14,7 @@ from bdqn.agents import bdqn
 from bdqn.config.settings import SettingError, setting
 
 if TYPE_CHECKING:
+    from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
     from bdqn.qlearning.choices import Choices
 
 
@@ -32,11 +33,6 @@ class Settings(bdqn.Settings):
 
 def choices(settings: Settings) -> Choices:
     """Bayesian DQN's choices with another prior and other draws."""
-    from functools import partial
-
-    from bdqn.networks.heads import Backups, BayesianHead
-    from bdqn.networks.qnetwork import PriorFeatures
-
     plain_regression = (settings.posterior_data, settings.gram_decay, settings.last_layer) == (
         "replay",
         0,
@@ -53,19 +49,27 @@ def choices(settings: Settings) -> Choices:
             "regression alone gives: set prior_scale = 0, or prior_features = 0 and backup_sweeps = 0."
         )
     plain = bdqn.choices(settings)
-    assert isinstance(plain.head, partial)
-    assert plain.refit is not None
-    options, prior = plain.head.keywords["options"], plain.prior
-    if settings.backup_sweeps:
-        options = replace(
-            options, backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound)
-        )
-    if settings.prior_features:
-        options = replace(options, prior="features")
-        prior = partial(PriorFeatures, count=settings.prior_features, lengthscale=settings.prior_lengthscale)
+    assert plain.fit is not None
     return replace(
         plain,
-        head=partial(BayesianHead, prior=plain.head.keywords["prior"], options=options),
-        prior=prior,
-        refit=replace(plain.refit, prior_features=settings.prior_features, keeps_rows=bool(settings.backup_sweeps)),
+        head=_backed_up(settings) if settings.backup_sweeps else plain.head,
+        frozen_prior=_frozen_features(settings) if settings.prior_features else plain.frozen_prior,
+        fit=replace(plain.fit, frozen_features=settings.prior_features, keeps_rows=bool(settings.backup_sweeps)),
     )
+
+
+def _backed_up(settings: Settings) -> MakeHead:
+    from functools import partial
+
+    from bdqn.networks.heads import BackedUpHead, Backups
+
+    backups = Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound)
+    return partial(BackedUpHead, backups=backups, temperature=settings.temperature, **bdqn.head_options(settings))
+
+
+def _frozen_features(settings: Settings) -> MakeFrozenPrior:
+    from functools import partial
+
+    from bdqn.networks.frozen_priors import FrozenFeatures
+
+    return partial(FrozenFeatures, count=settings.prior_features, lengthscale=settings.prior_lengthscale)

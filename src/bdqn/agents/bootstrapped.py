@@ -36,8 +36,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with a head of members."""
     from functools import partial
 
+    from bdqn.networks.frozen_priors import FrozenQ
     from bdqn.networks.heads import EnsembleHead
-    from bdqn.networks.qnetwork import PriorQ
     from bdqn.qlearning.choices import Masks, Redraw, greedy_under_draw
 
     members, probability = settings.members, settings.mask_probability
@@ -48,5 +48,5 @@ def choices(settings: Settings) -> Choices:
         redraw=Redraw(),
         copies=members,
         masks=Masks(members, probability) if probability < 1 else None,
-        prior=partial(PriorQ, members=members) if settings.prior_scale else None,
+        frozen_prior=partial(FrozenQ, members=members) if settings.prior_scale else None,
     )

@@ -30,12 +30,10 @@ def choices(settings: Settings) -> Choices:
     from functools import partial
 
     from bdqn.networks.heads import LeastSquaresHead
-    from bdqn.qlearning.choices import Refit, double_q
+    from bdqn.qlearning.choices import Fit, double_q
 
     return replace(
         ddqn.choices(settings),
         head=partial(LeastSquaresHead, ridge=settings.ridge),
-        refit=Refit(
-            settings.posterior_update_interval, settings.posterior_batch_size, bootstrap=double_q, at_start=False
-        ),
+        fit=Fit(settings.posterior_update_interval, settings.posterior_batch_size, bootstrap=double_q, at_start=False),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bdqn.agents import bdqn
+from bdqn.agents import bdqn, ddqn
 from bdqn.config.settings import setting
 
 if TYPE_CHECKING:
@@ -24,7 +24,15 @@ class Settings(bdqn.PosteriorSettings):
 
 
 def choices(settings: Settings) -> Choices:
-    """Bayesian DQN's choices without draws: the mean stands for them."""
+    """Double DQN's choices with Bayesian DQN's head and fit, and optimism."""
+    from functools import partial
+
     from bdqn.qlearning.choices import optimistic
 
-    return replace(bdqn.posterior_choices(settings), policy=optimistic(settings.ucb_scale))
+    return replace(
+        ddqn.choices(ddqn.Settings()),
+        head=partial(bdqn.head_class(settings), **bdqn.head_options(settings)),
+        policy=optimistic(settings.ucb_scale),
+        fit=bdqn.fit(settings),
+        frozen_prior=bdqn.frozen_prior(settings),
+    )

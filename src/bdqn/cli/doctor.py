@@ -33,8 +33,8 @@ class Speed:
 
     def total(self, learner: Learner, steps: int) -> float:
         """Seconds for ``steps`` decisions; refits are at their full size."""
-        refit = learner.agent.choices.refit
-        refits = refit.batch_size / refit.interval * self.refit_sample if refit else 0.0
+        fit = learner.agent.choices.fit
+        refits = fit.batch_size / fit.interval * self.refit_sample if fit else 0.0
         return steps * (self.training + refits)
 
 
@@ -117,16 +117,16 @@ def small_learner(configuration: Configuration, env: str) -> Learner:
 def measure(learner: Learner, seconds: float = SECONDS) -> Speed:
     """Time acting, training and refitting apart: refits are rare, and grow with the replay memory."""
     agent = learner.agent
-    choices = agent.choices
+    last_layer = agent.last_layer
     learner.learn(WARM_UP)
     refit_sample = 0.0
-    if choices.refit:
+    if last_layer is not None:
         start = time.perf_counter()
-        agent.refit(choices.refit)
-        refit_sample = (time.perf_counter() - start) / min(choices.refit.batch_size, len(agent.replay))
-    agent.choices = replace(choices, refit=None)
+        agent.fit_last_layer()
+        refit_sample = (time.perf_counter() - start) / min(last_layer.choice.batch_size, len(agent.replay))
+    agent.last_layer = None
     training = _seconds_per_call(lambda: learner.learn(100), seconds) / 100
-    agent.choices = choices
+    agent.last_layer = last_layer
     # Acting alone comes last, for it leaves the replay memory behind.
     acting = _seconds_per_call(lambda: learner.envs.step(agent.act(learner.envs.obs)), seconds)
     return Speed(acting, training, refit_sample)

@@ -183,7 +183,7 @@ def _unforeseen(error: Exception, learner: Learner, left: str) -> RunFailed:
     """What an error means for the run; that of an environment is shown as its author needs it."""
     if ran_out(error):
         place, lower = " in a refit", "posterior_batch_size or features"
-        if not learner.agent.refit_due:
+        if not learner.agent.fit_due:
             place, lower = "", "buffer_size, batch_size or features"
         return RunFailed(
             f"{_stopped(learner)}: there was not enough memory{place} ({error}). Free some, or begin a new run with a "

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from bdqn.config.memory import free_memory
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training
-from bdqn.networks.heads import EnsembleHead, Head, HeadShape, Index
-from bdqn.networks.torsos import FourierFeatures, ObservationSpec, make_torso, output_width, user_torso
+from bdqn.networks.heads import Head, HeadShape, Index
+from bdqn.networks.torsos import ObservationSpec, make_torso, output_width, user_torso
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
-MakePrior = Callable[[ObservationSpec, list[int], int, torch.Generator], nn.Module]  # (obs, hidden, actions, generator)
+MakeFrozenPrior = Callable[
+    [ObservationSpec, list[int], int, torch.Generator], nn.Module
+]  # (obs, hidden, actions, generator)
 
 
 class QNetwork(nn.Module):
@@ -46,58 +48,12 @@ class QNetwork(nn.Module):
     def _features(self, obs: Tensor, like: Tensor | None) -> Tensor:
         x: Tensor = self.torso.forward(obs)
         if self.prior is not None:
-            beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.prior_width :]
+            beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.frozen_width :]
             x = torch.cat([x, beside], dim=1)
         return self.head.features(x)
 
     def q(self, phi: Tensor, index: Index) -> Tensor:
         return self.head.forward(phi, index)
-
-
-class PriorQ(nn.Module):
-    """Frozen random Q-functions of an observation (Osband et al., 2018), ``members`` of them side by side."""
-
-    def __init__(
-        self, spec: ObservationSpec, hidden: list[int], num_actions: int, generator: torch.Generator, members: int
-    ) -> None:
-        super().__init__()
-        self.torso = make_torso(spec, generator)
-        shape = HeadShape((output_width(self.torso, spec), *hidden), num_actions)
-        self.head = EnsembleHead(shape, generator, members)
-        self.requires_grad_(False)
-        for name, parameter in self.named_parameters():
-            # No biases, which all observations would share, and no layer that shrinks what differs between them.
-            if parameter.ndim < 2 or "biases" in name:
-                nn.init.zeros_(parameter)
-            else:
-                fan_in = parameter[0].numel() if parameter.ndim == 4 else parameter.shape[-1]
-                nn.init.normal_(parameter, std=math.sqrt(2 / fan_in), generator=generator)
-
-    def forward(self, obs: Tensor) -> Tensor:
-        return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
-
-
-class PriorFeatures(nn.Module):
-    """Frozen random features of an observation, in which what has not been seen differs from what has.
-
-    Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
-    """
-
-    def __init__(
-        self,
-        spec: ObservationSpec,
-        hidden: list[int],
-        num_actions: int,
-        generator: torch.Generator,
-        count: int,
-        lengthscale: float,
-    ) -> None:
-        super().__init__()
-        self.torso = make_torso(spec, generator)
-        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator)
-
-    def forward(self, obs: Tensor) -> Tensor:
-        return self.features.forward(self.torso.forward(obs))
 
 
 def check_network_memory(width: int, features: int, layers: int, num_actions: int, copies: int) -> None:
@@ -125,7 +81,7 @@ def make_network(
     seed: int,
     user: nn.Module | None,
     saved: Mapping[str, Any] | None = None,
-    make_prior: MakePrior | None = None,
+    make_frozen_prior: MakeFrozenPrior | None = None,
     copies: int = 1,
 ) -> QNetwork:
     """A network for these observations, or on top of a user's own module, which then gives the features itself.
@@ -142,10 +98,12 @@ def make_network(
             raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
         if hidden:
             check_network_memory(width, training.features, len(hidden), num_actions, copies)
-        prior, prior_width = None, 0
-        if make_prior is not None:
+        prior, frozen_width = None, 0
+        if make_frozen_prior is not None:
             # From a generator of its own: all else starts as it would without it.
-            prior = make_prior(spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior")))
-            prior_width = output_width(prior, spec)
-        head = make_head(HeadShape((width, *hidden), num_actions, prior_width), init)
+            prior = make_frozen_prior(
+                spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior"))
+            )
+            frozen_width = output_width(prior, spec)
+        head = make_head(HeadShape((width, *hidden), num_actions, frozen_width), init)
         return QNetwork(torso, head, prior, in_bfloat16=training.precision == "bfloat16")

@@ -1,19 +1,17 @@
-"""Figures that show how a posterior fares, and a warning where its scale does not fit the rewards."""
+"""Metrics of a posterior, and a warning where its scale does not fit the rewards."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from bdqn.bayes.posterior import Moments
-    from bdqn.networks.heads import BayesianHead
-    from bdqn.qlearning.choices import QView
-    from bdqn.qlearning.regression import Rows
+from bdqn.bayes.posterior import Moments
+from bdqn.networks.heads import Index, RegressionHead
+from bdqn.qlearning.view import QView
 
 # Spread over action gap, outside of which Thompson sampling is close to random, or close to greedy. Healthy runs
 # were seen between 0.02 and 20.
@@ -39,45 +37,57 @@ class SpreadWarning(UserWarning):
     """The posterior's spread does not fit the size of the rewards."""
 
 
-def posterior_metrics(head: BayesianHead, view: QView, phi: Tensor, moments: Moments) -> dict[str, float]:
-    """How wide the belief is against what separates the actions, and the sizes that drift first when it goes wrong."""
-    assert head.posterior is not None
-    top_two = np.sort(view.mean, axis=1)[:, -2:]
-    figures = (
-        view.std.mean(),
-        np.median(top_two[:, -1] - top_two[:, 0]),
-        (view.draw.argmax(1) != view.mean.argmax(1)).mean(),
-        head.posterior.noise_var.mean(),
-        head.posterior.condition_number().max(),
-        moments.count.min(),
-        phi[:, : head.shape.num_features].norm(dim=1).mean(),  # a prior's values may stand behind them
-        head.weights.norm(dim=1).mean(),
-        view.mean.mean(),
-    )
-    return {name: float(figure) for name, figure in zip(FIT_METRICS, figures, strict=True)}
+@dataclass(frozen=True)
+class Rows:
+    """Transitions as a regression sees them."""
+
+    phi: Tensor
+    action: NDArray[np.int64]
+    target: Tensor
 
 
-def calibration(head: BayesianHead, unseen: Rows) -> dict[str, float]:
-    """How often the targets of transitions that it was not fitted to are as near to its mean as it expects."""
+def calibration(head: RegressionHead, unseen: Rows) -> dict[str, float]:
+    """How often targets of transitions that it was not fitted to are as near to its mean as it expects."""
     assert head.posterior is not None
     x, std = head.regressors(unseen.phi), np.empty(len(unseen.action))
     for action in np.unique(unseen.action):
         taken = unseen.action == action
         std[taken] = head.posterior.of(action).predictive_std(x[taken])
-    mean = head.forward(unseen.phi, head.mean_index).cpu().numpy()[np.arange(len(x)), unseen.action]
+    mean = QView(head, unseen.phi, None).mean[np.arange(len(x)), unseen.action]
     error = np.abs(unseen.target.cpu().numpy() - mean)
     return {name: float((error <= width * std).mean()) for name, width in CALIBRATION_METRICS.items()}
 
 
-class SpreadWatch:
-    """Warns once when the spread of Q has been out of proportion to the gap between actions for long."""
+class PosteriorWatch:
+    """Looks at every fit, and warns once when the spread of Q has long been out of proportion to the action gap."""
 
     def __init__(self) -> None:
-        self.streak = 0
+        self.streak = 0  # fits in a row that were out of proportion
         self.warned = False
 
+    def fitted(self, head: RegressionHead, phi: Tensor, draw: Index, moments: Moments) -> dict[str, float]:
+        """The metrics of one fit at these features: spread against action gap, and the sizes that drift first."""
+        if head.posterior is None:
+            return {}
+        view = QView(head, phi, draw)
+        top_two = np.sort(view.mean, axis=1)[:, -2:]
+        values = (
+            view.std.mean(),
+            np.median(top_two[:, -1] - top_two[:, 0]),
+            (view.draw.argmax(1) != view.mean.argmax(1)).mean(),
+            head.posterior.noise_var.mean(),
+            head.posterior.condition_number().max(),
+            moments.count.min(),
+            phi[:, : head.shape.num_features].norm(dim=1).mean(),  # a frozen prior's outputs may follow them
+            head.get_buffer("weights").norm(dim=1).mean(),
+            view.mean.mean(),
+        )
+        metrics = {name: float(value) for name, value in zip(FIT_METRICS, values, strict=True)}
+        self.look(metrics, float(np.abs(view.mean).mean()), bool(np.isinf(head.posterior.noise_shape).all()))
+        return metrics
+
     def look(self, metrics: dict[str, float], q_size: float, fixed_noise: bool) -> None:
-        """Take note of one refit; ``q_size`` is the mean size of Q."""
+        """Take note of one fit; ``q_size`` is the mean size of Q."""
         std, gap = metrics["posterior/std_mean"], metrics["posterior/action_gap"]
         # Actions may truly be alike: a spread that is small beside Q itself is no sign of a wrong scale.
         hot = std > HOT * gap and std > q_size
@@ -85,9 +95,8 @@ class SpreadWatch:
         self.streak = self.streak + 1 if gap > 0 and (hot or cold) else 0
         if self.streak >= PATIENCE and not self.warned:
             self.warned = True
-            warnings.warn(
-                _report(std, gap, metrics["posterior/noise_var"] if fixed_noise else None), SpreadWarning, stacklevel=2
-            )
+            noise_var = metrics["posterior/noise_var"] if fixed_noise else None
+            warnings.warn(_report(std, gap, noise_var), SpreadWarning, stacklevel=2)
 
 
 def _report(std: float, gap: float, fixed_noise_var: float | None) -> str:

@@ -83,7 +83,7 @@ class Replay:
                 f"buffer_size {capacity} leaves {slots} frames for each of {num_envs} environments; "
                 f"at least {stack + 2} are needed."
             )
-        self.stack, self.n_steps = stack, n_steps
+        self.obs_shape, self.stack, self.n_steps = obs_shape, stack, n_steps
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
         shape = (num_envs, slots, *frame)

@@ -20,7 +20,7 @@ Places = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
 
-class Distinct:
+class DuplicateFinder:
     """Which transitions of a replay memory are equal."""
 
     def __init__(self, replay: Replay) -> None:
@@ -28,8 +28,8 @@ class Distinct:
         self._frames = np.zeros((replay.num_envs, replay.slots), np.uint64)
         self._hashed = np.zeros(replay.num_envs, np.int64)  # frames ever hashed, as ``written`` counts them
 
-    def among(self, env: Places, slot: Places) -> tuple[Places, Places, Places]:
-        """The first of each kind among these transitions (environment, slot), in order, and how many it stands for.
+    def merge(self, env: Places, slot: Places) -> tuple[Places, Places, Places]:
+        """Equal transitions (environment, slot) as one: the first of each kind, in order, and how many it stands for.
 
         Stacks of frames hardly recur: there every transition stands for itself.
         """

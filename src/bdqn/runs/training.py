@@ -44,7 +44,7 @@ def train(
 
         def report_what_is_due() -> None:
             nonlocal log_at, evaluate_at
-            if learner.agent.refit_due:  # cut short by stop(): the figures are those after it
+            if learner.agent.fit_due:  # cut short by stop(): the figures are those after it
                 return
             if now >= log_at:
                 record.metrics(now, learner.agent.metrics)
@@ -63,7 +63,7 @@ def train(
         def has_reached_score() -> bool:
             return schedule.stop_at is not None and record.score is not None and record.score >= schedule.stop_at
 
-        learner.agent.refit_if_due(stop)
+        learner.agent.fit_if_due(stop)
         report_what_is_due()
         save_if_due()
         if not (stop() or has_reached_score()):
@@ -86,7 +86,7 @@ def train(
         progress.show(now, record.mean_return)
         at_end = now >= steps or has_reached_score()
         evaluation_due = _evaluation_is_due(learner, record, schedule)
-        scheduled = (at_end or now >= save_at) and not (learner.agent.refit_due or evaluation_due)
+        scheduled = (at_end or now >= save_at) and not (learner.agent.fit_due or evaluation_due)
         save(learner, record, checkpoints, scheduled=scheduled, evaluation_due=evaluation_due)
         return at_end and not stop()
 

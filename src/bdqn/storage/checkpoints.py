@@ -180,7 +180,7 @@ class Checkpoints:
         """
         learner.agent.check_finite()
         files = self._files(learner)
-        due = "refit" if learner.agent.refit_due else "evaluation" if evaluation_due else ""
+        due = "refit" if learner.agent.fit_due else "evaluation" if evaluation_due else ""
         folder = self.folder / checkpoint_files.name_of(learner.num_timesteps, due)
         if folder.exists():  # this very state, then: what comes after it follows from it
             with suppress(OSError):  # a crash may have come before that

@@ -75,7 +75,7 @@ class Donor:
         agent, name = self.learner.agent, self.learner.configuration.agent
         if not agent.choices.learns:
             raise SettingError(f"{name} learns no features: give a run of ddqn, or of another agent that does.")
-        if agent.choices.prior is not None or not hasattr(agent.online.head, "dense"):
+        if agent.choices.frozen_prior is not None or not hasattr(agent.online.head, "dense"):
             raise SettingError(
                 f"The layers of {name} do not fit a Bayesian last layer: "
                 "give a run of ddqn, or of another agent with its torso and dense layers."
@@ -182,7 +182,7 @@ def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int) -> Learner:
             "target": network,
             "indices": {"training": last, "acting": last[None]},
             "steps": agent.training.learning_starts,  # as when learning begins
-            "reward_unit": giver.agent.reward_unit,
+            "reward_unit": giver.agent.targets.reward_unit,
         }
     )
     copy_memory(giver.agent.replay, agent.replay)
@@ -273,16 +273,16 @@ def play(
     """
     learner = _bayesian(donor, as_settings(values), seed)
     agent, envs = learner.agent, learner.envs
-    refit = agent.choices.refit
-    assert refit is not None
+    fit = agent.choices.fit
+    assert fit is not None
     returns: list[float] = []
     before, differing = agent.steps, 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SpreadWarning)  # candidates may be bad; the table shows it
-            agent.refit(refit)
+            agent.fit_last_layer()
             while len(returns) < episodes:
-                view = agent.view(envs.obs, agent.acting_index)
+                view = agent.view(envs.obs, agent.draws.acting)
                 actions = agent.choices.policy(view, agent.steps, agent.rngs["explore"])
                 differing += int((actions != rules.greedy(view.mean)).sum())
                 step = envs.step(actions)
@@ -293,7 +293,7 @@ def play(
     finally:
         envs.close()
     decisions = agent.steps - before
-    return Tried(dict(values), tuple(returns), decisions, differing / decisions, decisions // refit.interval)
+    return Tried(dict(values), tuple(returns), decisions, differing / decisions, decisions // fit.interval)
 
 
 def search(

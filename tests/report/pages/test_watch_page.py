@@ -93,7 +93,7 @@ class TwoLives(gym.Env[np.ndarray, int]):
 def test_the_outcome_beside_q_is_of_what_the_learner_counts(clip: float, counted: float) -> None:
     settings = {"reward_clip": clip, "gamma": 0.5, "learning_starts": 50, "features": 8, "buffer_size": 500}
     learner = bdqn.make("ddqn", TwoLives, **settings)
-    learner.agent.reward_unit = 2.0  # what is clipped is counted in it
+    learner.agent.targets.reward_unit = 2.0  # what is clipped is counted in it
     made = record(learner)
     np.testing.assert_array_equal(made.reward, [3.0] * 4)
     np.testing.assert_allclose(made.outcome, [1.5 * counted, counted, 1.5 * counted, counted])
@@ -125,7 +125,7 @@ def test_a_belief_of_few_draws_is_shown_as_these_have_it(agent: str) -> None:
     few = {"members": 5} if agent == "bootstrapped" else {"backup_draws": 5, "posterior_update_interval": 50}
     small = {"learning_starts": 50, "features": 8, "buffer_size": 500, "n_steps": 1, "env_kwargs": {"size": 4}}
     learner = bdqn.make(agent, "bdqn/DeepSea-v0", **small, **few).learn(120)
-    learner.agent.reward_unit = 3.0
+    learner.agent.targets.reward_unit = 3.0
     made = record(learner, episodes=3)
     head = learner.agent.online.head
     start = learner.agent.features(np.eye(16, dtype=np.float32)[:1].reshape(1, 4, 4))

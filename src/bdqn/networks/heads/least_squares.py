@@ -7,7 +7,16 @@ import torch
 from torch import Tensor
 
 from bdqn.bayes.posterior import Array, Fixed, Moments, Prior, fit
-from bdqn.networks.heads.base import HeadShape, Index, RegressionHead, TrainingIndices, layer_weights, with_constant
+from bdqn.bayes.sampled_backups import Transitions
+from bdqn.networks.heads.base import (
+    HeadShape,
+    Index,
+    RegressionHead,
+    TrainingIndices,
+    layer_weights,
+    with_constant,
+    without_constant,
+)
 from bdqn.networks.heads.linear import LinearHead
 
 
@@ -25,20 +34,16 @@ class LeastSquaresHead(LinearHead, RegressionHead):
     def regressors(self, phi: Tensor) -> Array:
         return with_constant(phi)
 
-    def offsets(self, phi: Tensor) -> Tensor | None:
-        return None
-
     def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
         return TrainingIndices(None, None, None)
 
-    def update(self, moments: Moments) -> None:
+    def fit(self, moments: Moments, transitions: Transitions | None, rng: np.random.Generator) -> None:
         """The solution near the trained layer: the ridge penalises the distance from it, not from zero."""
-        trained = layer_weights(self.last).detach().cpu().numpy().astype(np.float64)
-        solved = torch.as_tensor(fit(moments, Prior(1.0 / self.ridge, Fixed(1.0), mean=trained)).mean)
+        prior = Prior(1.0 / self.ridge, Fixed(1.0), mean=without_constant(layer_weights(self.last)))
+        solved = torch.as_tensor(fit(moments, prior).mean)
         with torch.no_grad():
             self.last.weight.copy_(solved[:, :-1])
             self.last.bias.copy_(solved[:, -1])
 
-    def take_fit(self, other: RegressionHead) -> None:
-        assert isinstance(other, LeastSquaresHead)
-        self.last.load_state_dict(other.last.state_dict())
+    def copy_fit(self, other: RegressionHead) -> None:
+        self.last.load_state_dict(other.get_submodule("last").state_dict())

@@ -1,0 +1,57 @@
+"""Frozen random functions of an observation, which stand beside what is learned and keep new states uncertain."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from bdqn.networks.heads import EnsembleHead, HeadShape
+from bdqn.networks.torsos import FourierFeatures, ObservationSpec, make_torso, output_width
+
+
+class FrozenQ(nn.Module):
+    """Frozen random Q-functions of an observation (Osband et al., 2018), ``members`` of them side by side."""
+
+    def __init__(
+        self, spec: ObservationSpec, hidden: list[int], num_actions: int, generator: torch.Generator, members: int
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        shape = HeadShape((output_width(self.torso, spec), *hidden), num_actions)
+        self.head = EnsembleHead(shape, generator, members)
+        self.requires_grad_(False)
+        for name, parameter in self.named_parameters():
+            # No biases, which all observations would share, and no layer that shrinks what differs between them.
+            if parameter.ndim < 2 or "biases" in name:
+                nn.init.zeros_(parameter)
+            else:
+                fan_in = parameter[0].numel() if parameter.ndim == 4 else parameter.shape[-1]
+                nn.init.normal_(parameter, std=math.sqrt(2 / fan_in), generator=generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
+
+
+class FrozenFeatures(nn.Module):
+    """Frozen random features of an observation, in which what has not been seen differs from what has.
+
+    Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
+    """
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        hidden: list[int],
+        num_actions: int,
+        generator: torch.Generator,
+        count: int,
+        lengthscale: float,
+    ) -> None:
+        super().__init__()
+        self.torso = make_torso(spec, generator)
+        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return self.features.forward(self.torso.forward(obs))

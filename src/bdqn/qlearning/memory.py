@@ -1,0 +1,67 @@
+"""What an agent needs of this machine's memory: what cannot fit is refused before anything is allocated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bdqn.config.memory import free_memory
+from bdqn.config.settings import SettingError, Training
+from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.choices import Choices
+from bdqn.replay.buffer import bytes_per_frame
+
+
+def check_agent_memory(spec: ObservationSpec, num_actions: int, choices: Choices, training: Training) -> None:
+    """Refuse minibatches, a posterior or a replay memory that cannot fit beside one another."""
+    taken = check_batch_memory(training.batch_size, spec)
+    if choices.fit:
+        dim = training.features + choices.fit.frozen_features
+        rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
+        taken += check_posterior_memory(dim, num_actions, taken, rows)
+    check_replay_memory(training, spec, taken, choices.members)
+
+
+def check_replay_memory(training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0) -> None:
+    """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
+    buffer_size = training.buffer_size
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members)
+    free = max(0, free_memory() - taken)
+    fits = int(0.9 * free / per_frame)
+    if buffer_size > fits:
+        raise SettingError(
+            f"A replay memory of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set buffer_size to at most {fits:,}."
+        )
+
+
+def check_batch_memory(batch_size: int, spec: ObservationSpec) -> int:
+    """Refuse minibatches that cannot fit; gives what they need."""
+    numbers = max(int(np.prod(spec.shape)), spec.categories)
+    per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
+    free = free_memory()
+    fits = int(0.9 * free / per_row)
+    if batch_size > fits:
+        raise SettingError(
+            f"Minibatches of {batch_size:,} transitions need {batch_size * per_row / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set batch_size to at most {fits:,}."
+        )
+    return batch_size * per_row
+
+
+def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0) -> int:
+    """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
+    kept = 4 * rows * dim * 8  # before and after a transition, and once more while they are put in order
+    needed = 6 * num_actions * dim * dim * 8 + kept  # Gram matrix, precision, its factor, and what is in between
+    free = max(0, free_memory() - taken)
+    if kept > 0.9 * free:
+        raise SettingError(
+            f"Backing draws up on {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / (32 * dim)):,}."
+        )
+    if needed > 0.9 * free:
+        fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
+        raise SettingError(
+            f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
+            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
+        )
+    return needed

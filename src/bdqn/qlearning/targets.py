@@ -1,0 +1,87 @@
+"""Temporal-difference targets: what a prediction is pulled towards, and who selects and evaluates in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from bdqn.config.settings import Training
+    from bdqn.networks.heads import TrainingIndices
+    from bdqn.networks.qnetwork import QNetwork
+    from bdqn.replay.buffer import Batch
+
+QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
+Bootstrap = Callable[[QValues, QValues], Tensor]
+
+
+def double_q(select: QValues, evaluate: QValues) -> Tensor:
+    """One network selects the next action, the other evaluates it (van Hasselt et al., 2016)."""
+    action = select().argmax(-1, keepdim=True)
+    return evaluate().gather(-1, action).squeeze(-1)
+
+
+def max_q(select: QValues, evaluate: QValues) -> Tensor:
+    """The network that evaluates also selects (Mnih et al., 2015)."""
+    return evaluate().amax(-1)
+
+
+class TDTargets:
+    """The online network, its delayed copy, and the targets that the two give."""
+
+    def __init__(self, online: QNetwork, target: QNetwork, training: Training, device: torch.device) -> None:
+        self.online, self.target, self.device = online, target, device
+        self.gamma, self.reward_clip = training.gamma, training.reward_clip
+        self.reward_unit = 0.0 if training.reward_scaling else 1.0  # Q is learned in this unit; 0: not known yet
+        self.in_sync = True  # the two networks are equal
+
+    def sync(self) -> None:
+        """theta^target <- theta."""
+        self.target.load_state_dict(self.online.state_dict())
+        self.in_sync = True
+
+    @torch.no_grad()
+    def td_target(
+        self, batch: Batch, indices: TrainingIndices, bootstrap: Bootstrap, phi_target: Tensor | None = None
+    ) -> Tensor:
+        """Alg. 3, the target line, with the discount that it omits: y = r + gamma Q(x', a^), or r at an end.
+
+        ``phi_target`` are the target network's features of the next observations, if the caller has them already.
+        """
+        next_obs = self.tensor(batch.next_obs)
+        if phi_target is None:
+            phi_target = self.target.features(next_obs)
+
+        def select() -> Tensor:
+            phi = phi_target if self.in_sync else self.online.features(next_obs, like=phi_target)
+            return self.online.q(phi, indices.select)
+
+        def evaluate() -> Tensor:
+            return self.target.q(phi_target, indices.evaluate)
+
+        reward, discount = (self.tensor(part) for part in self.reward_and_discount(batch))
+        value = bootstrap(select, evaluate)
+        if value.ndim == 2:  # a target for each member
+            reward, discount = reward[:, None], discount[:, None]
+        return torch.addcmul(reward, discount, value)
+
+    def reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Rewards in the learner's unit, clipped and summed over n steps, and the discount of the value after them."""
+        reward = batch.reward / np.float32(self.reward_unit or 1.0)
+        if self.reward_clip:
+            reward = reward.clip(-self.reward_clip, self.reward_clip)
+        gamma = np.float32(self.gamma)
+        discount = gamma * ~batch.terminal  # termination is a discount of zero
+        if batch.steps is not None:
+            reward = reward @ gamma ** np.arange(reward.shape[1], dtype=np.float32)
+            discount *= gamma ** (batch.steps - 1).astype(np.float32)
+        return reward, discount
+
+    def tensor(self, array: NDArray[Any]) -> Tensor:
+        """An array on the networks' device."""
+        return torch.from_numpy(array).to(self.device)

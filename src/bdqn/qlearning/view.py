@@ -1,0 +1,52 @@
+"""Q-values at some observations, as a policy and whoever asks the agent see them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from torch import Tensor
+
+from bdqn.networks.heads import Head, Index, QBelief
+from bdqn.qlearning.rules import Array
+
+
+class QView:
+    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)"""
+
+    def __init__(self, head: Head, phi: Tensor, index: Index) -> None:
+        self._head, self._phi, self._index = head, phi, index
+        self.shape = (len(phi), head.num_actions)
+
+    @cached_property
+    def draw(self) -> Array:
+        return self._values(self._index)
+
+    @cached_property
+    def mean(self) -> Array:
+        return self._values(self._head.mean_index)
+
+    @cached_property
+    def std(self) -> Array:
+        """Epistemic standard deviation; only a head with a posterior has one."""
+        if self.belief is None:
+            raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
+        return self.belief.posterior.std(self.belief.x).T
+
+    @cached_property
+    def belief(self) -> QBelief | None:
+        """The posterior at these observations; None: the head keeps none."""
+        return self._head.belief_at(self._phi)
+
+    @cached_property
+    def draws(self) -> Array | None:
+        """Q under every draw that is picked from (draws, rows, actions); None where each is a new one."""
+        q = self._head.q_of_draws(self._phi)
+        return None if q is None else _numpy(q)
+
+    def _values(self, index: Index) -> Array:
+        return _numpy(self._head.forward(self._phi, index))
+
+
+def _numpy(q: Tensor) -> Array:
+    values: Array = q.detach().cpu().numpy()
+    return values
