@@ -15,7 +15,7 @@ LINK_ALONE = re.compile(r"\s*(?:[-*] |\d+\. )?(?:!?\[[^]]*\]\([^)]*\)|<?https?:/
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are no code, fenced or indented after a blank line, no row of a table, and more than a link."""
+    """Numbered lines, without code (fenced, or indented after a blank line), rows of tables and links alone."""
     fenced, indented = False, True
     for number, line in enumerate(text.splitlines(), start=1):
         indented = not line.strip() or (indented and line.startswith("    "))
@@ -38,6 +38,7 @@ def test_long_prose_is_noticed_and_nothing_else_is() -> None:
     long = "x " * 61
     assert too_long(f"{long}\n") == [1]
     assert too_long(f"short\n- {long}\n  {long}\n> {long}\n") == [2, 3, 4]
-    assert too_long(f"| {long} |\n```\n{long}\n```\n\n    {long}\n\n![{long}](images/a.png)\nhttps://{'x' * 120}\n") == []
+    assert too_long(f"| {long} |\n```\n{long}\n```\n\n    {long}\n\n![{long}](a.png)\n") == []
+    assert too_long(f"https://{'x' * WIDTH}\n") == []
     assert too_long(f"10. an item\n    {long}\n") == [2]
     assert too_long(f"A sentence with a link: [{long}](a.md)\n") == [1]
