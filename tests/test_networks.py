@@ -184,3 +184,13 @@ def test_a_users_own_network_keeps_its_weights_and_gives_the_features() -> None:
 def test_a_users_network_must_give_one_row_of_features_per_observation() -> None:
     with pytest.raises(ValueError, match=r"features of shape \(batch, d\); it gave \(1, 3, 1\)"):
         network("bdqn", VECTOR, user=nn.Unflatten(1, (3, 1)))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 4, 5, 6)])
+def test_observations_of_many_axes_are_flattened(shape: tuple[int, ...]) -> None:
+    spec = ObservationSpec(
+        shape, np.dtype(np.float32), low=np.full(shape, -2, np.float32), high=np.full(shape, 2, np.float32)
+    )
+    torso = make_torso(spec, torch.Generator())
+    obs = torch.rand(3, *shape)
+    torch.testing.assert_close(torso(obs), (obs / 2).flatten(1))

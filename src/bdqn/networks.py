@@ -183,7 +183,9 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
         layers.append(Flatten())
     torso = Chain(*layers)
     initialise(torso, generator)
-    return torso.to(memory_format=torch.channels_last)  # type: ignore[no-any-return,call-overload]
+    if spec.is_image:  # bounds of five axes and more cannot lie like pictures
+        torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return torso
 
 
 def describe(spec: ObservationSpec) -> str:
