@@ -175,7 +175,9 @@ def test_a_state_that_cannot_be_told_or_taken_back_costs_the_episode_and_not_the
     assert saved(tmp_path / "run") == 450
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError("the simulator's task"), GeneratorExit()], ids=["task", "end"])
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError("the simulator's task"), GeneratorExit()], ids=["task", "end"]
+)
 def test_what_is_no_exception_loses_nothing_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
 ) -> None:
