@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 import bdqn
@@ -29,6 +31,20 @@ class Tame(World):
 
 def tame(**changes: Any) -> type[Tame]:
     return type("Odd", (Tame,), changes)
+
+
+class Mute(Exception):
+    """An error that cannot say what it is about."""
+
+    def __str__(self) -> str:
+        return str(1 / 0)
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 def found(source: Any, level: str, subject: str) -> str:
@@ -61,6 +77,21 @@ def test_a_finding_is_a_line() -> None:
         ("Pendulum-v1", "error", "spaces", "discretise"),
         (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "gave a tuple of length 4"),
         (world(step=lambda self, action: 1 / 0), "error", "answers", "raised ZeroDivisionError"),
+        (world(step=raising(Mute())), "error", "answers", "raised Mute: (its text raised ZeroDivisionError)"),
+        (
+            world(step=lambda self, action: (torch.ones(4, requires_grad=True), 1.0, False, False, {})),
+            "error",
+            "answers",
+            "step() of Odd gave a Tensor as observation, but declares float32 of shape (4,)",
+        ),
+        (
+            world(step=lambda self, action: (self.observe(), 10**5000, False, False, {})),
+            "error",
+            "answers",
+            "gave an integer of 16,610 bits as reward, but must give a number",
+        ),
+        (tame(close=raising(RuntimeError("no connection"))), "warning", "closing", "close() raised RuntimeError: no c"),
+        (tame(close=raising(SystemExit(0))), "warning", "closing", "close() raised SystemExit: 0"),
         (tame(observe=lambda self: np.full(4, np.nan)), "error", "seen", "NaN or infinity"),
         (
             tame(observation_space=spaces.Box(0, 255, (4,), np.uint8), observe=lambda self: np.full(4, 0.5)),

@@ -205,6 +205,8 @@ def kind_of(value: Any) -> str:
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of length {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 128:  # Python does not even print those of 4,300 digits
+        return f"an integer of {value.bit_length():,} bits"
     if value is None or isinstance(value, int | float | np.generic):
         return repr(value)
     name = type(value).__name__
@@ -215,7 +217,7 @@ def _numbers(value: Any) -> NDArray[Any] | None:
     """As an array of numbers, if it is one."""
     try:
         array = np.asarray(value)
-    except ValueError:  # lists of different lengths
+    except (ValueError, RuntimeError):  # lists of different lengths; a tensor that requires a gradient
         return None
     return array if array.dtype.kind in "biuf" else None
 

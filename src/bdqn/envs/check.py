@@ -63,10 +63,10 @@ def check_env(
     def another() -> gym.Env[Any, Any]:
         return env if isinstance(source, gym.Env) else make_env(source, env_kwargs=env_kwargs)
 
+    findings: list[Finding] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EnvironmentWarning)  # all that they would say is found here
-            findings = []
             try:
                 for finding in _findings(env, another, episodes, seed):
                     findings.append(finding)
@@ -79,10 +79,20 @@ def check_env(
                 if reason is None:
                     raise
                 findings.append(Finding("error", "answers", reason))
-            return findings
     finally:
         if not isinstance(source, gym.Env):
-            env.close()
+            findings += close(env)
+    return findings
+
+
+def close(env: gym.Env[Any, Any]) -> list[Finding]:
+    """Close an environment, and say if that cannot be done."""
+    try:
+        env.close()
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        return [Finding("warning", "closing", f"close() raised {what}: what it holds may stay open. Training goes on.")]
+    return []
 
 
 def _findings(
@@ -323,7 +333,7 @@ def _about_resuming(env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, A
         failed, what = True, f"could not be restored ({type(error).__name__}: {error})"
     finally:
         if other is not env:
-            other.close()
+            close(other)
     if failed:
         return Finding(
             "warning",

@@ -102,9 +102,17 @@ def blame(error: Exception, what: str) -> str:
     """Note at an error that an environment's own code raised it, and in ``what``; gives the note."""
     frames = traceback.extract_tb(error.__traceback__)
     where = "" if isinstance(error, StepTimeout) or not frames else f" ({_place(frames[-1])})"
-    note = f"{what} raised {type(error).__name__}: {error}{where}."
+    note = f"{what} raised {type(error).__name__}: {_text(error)}{where}."
     error.add_note(_NOTE + note)
     return note
+
+
+def _text(error: Exception) -> str:
+    """What an error says, if it can say it: its class may be the environment's own."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its text raised {type(another).__name__})"
 
 
 def lasting(error: Exception) -> Exception:
