@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium as gym
@@ -133,6 +135,19 @@ def test_episodes_that_do_not_end_are_warned_of(monkeypatch: pytest.MonkeyPatch)
     endless = tame(step=lambda self, action: (self.observe(), 1.0, False, False, {}))
     assert "none ended within 50 decisions" in found(endless, "warning", "episodes")
     assert "none ended" in found(lambda: gym.wrappers.TimeLimit(endless(), 99), "warning", "episodes")
+
+
+@pytest.mark.parametrize("method", ["step", "reset"])
+def test_what_never_answers_is_interrupted(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bdqn.envs.check.PATIENCE", 0.05, raising=False)
+    stuck = world(**{method: lambda self, *_, **given: time.sleep(2)})
+    text = found(stuck, "error", "answers")
+    assert text.startswith(f"{method}() of Odd raised StepTimeout: it was not done after 0.05 s (test_check.py, line ")
+
+
+def test_in_a_thread_of_its_own_nothing_is_timed() -> None:
+    with ThreadPoolExecutor() as pool:
+        assert {finding.level for finding in pool.submit(bdqn.check_env, Tame).result()} == {"ok"}
 
 
 def test_what_gymnasium_says_is_passed_on_without_colours() -> None:

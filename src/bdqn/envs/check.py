@@ -10,6 +10,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,13 +23,14 @@ from bdqn.envs.answers import MASK, BadAnswer, EnvironmentWarning, Expected, exp
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.make import Source, describe, make_env
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
-from bdqn.envs.supervision import blamed
+from bdqn.envs.supervision import blamed, can_be_timed, time_limit
 from bdqn.envs.vector import Environments
 from bdqn.step import Step
 from bdqn.tree import from_files, to_files
 
 Level = Literal["ok", "note", "warning", "error"]
 MOST_STEPS, MOST_SECONDS = 10_000, 20.0  # of the episodes that are played
+PATIENCE = 60.0  # seconds that a single step or reset may take
 REPEATED = 200  # decisions that are played again, to compare
 WIDE = 100  # times as wide as what was seen: bounds that scale numbers to almost nothing
 SLOW = 100  # decisions per second
@@ -191,14 +193,21 @@ class _Watched(gym.Wrapper[Any, Any, Any, Any]):
         self.answers: list[Any] = []
 
     def reset(self, **given: Any) -> Any:
-        self.answers.append(self.env.reset(**given))
+        with _patience():
+            self.answers.append(self.env.reset(**given))
         return self.answers[-1]
 
     def step(self, action: Any) -> Any:
-        began = time.perf_counter()
-        self.answers.append(self.env.step(action))
-        self.seen.seconds += time.perf_counter() - began
+        with _patience():
+            began = time.perf_counter()
+            self.answers.append(self.env.step(action))
+            self.seen.seconds += time.perf_counter() - began
         return self.answers[-1]
+
+
+def _patience() -> AbstractContextManager[None]:
+    """Interrupts a step or reset that takes for ever, where that can be done."""
+    return time_limit(PATIENCE) if can_be_timed() else nullcontext()
 
 
 def _play(env: _Watched, seen: _Seen, episodes: int, seed: int) -> None:

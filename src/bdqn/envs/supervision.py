@@ -68,13 +68,18 @@ class Supervisor:
             return call()
 
 
+def can_be_timed() -> bool:
+    """Whether `time_limit` works here."""
+    return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise StepTimeout in here after so many seconds.
 
     By a signal, so in the main thread only; C code that never returns to Python is not interrupted.
     """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if not can_be_timed():
         raise CannotTime("step_timeout works by a signal, which needs the main thread, on Linux or macOS.")
     before = signal.signal(signal.SIGALRM, _ring)
     try:
