@@ -190,7 +190,9 @@ def test_a_run_is_never_written_over(capsys: pytest.CaptureFixture[str], train: 
     folder = train("run")
     before = (folder / "episodes.csv").read_bytes()
     again = ("train", "--env", "CartPole-v1", "--steps", "10", "--out", str(folder))
-    assert "already holds a run" in refusal(capsys, *again)
+    refused = refusal(capsys, *again)
+    assert "already holds a run" in refused
+    assert "one of another seed has another" in refused  # as in a loop over seeds
     assert (folder / "episodes.csv").read_bytes() == before
 
 

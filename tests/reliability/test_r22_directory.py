@@ -17,7 +17,7 @@ import bdqn
 from bdqn import exit_codes
 from bdqn.checkpoint import Checkpoints
 from bdqn.cli import main
-from bdqn.directory import claim_directory, locked
+from bdqn.directory import Claim, DirectoryLost, claim_directory, locked
 
 from .cartpole import SETTINGS, deterministic_files, saved, status, train
 from .forks import Server, wait_until
@@ -126,6 +126,16 @@ def test_a_directory_that_another_process_took_over_is_left_to_it(forks: Server,
     assert process.wait() == 1
     assert f"Another process has taken {folder} over, so nothing more was written to it." in process.errors
     assert forks.run("inspect", str(folder)).code == 0
+
+
+def test_a_lock_that_became_a_link_is_told_as_one(tmp_path: Path) -> None:
+    claim = Claim(tmp_path)
+    (tmp_path / "mine").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    (tmp_path / "link").replace(tmp_path / "lock")
+    with pytest.raises(DirectoryLost, match=r"lock is a link, where a file is expected.* nothing more was written"):
+        claim.check()
+    claim.release()
 
 
 def test_a_run_follows_its_directory(forks: Server, tmp_path: Path) -> None:
