@@ -47,6 +47,11 @@ class Options:
     )
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    max_steps: int | None = setting(
+        None,
+        "decisions after which an episode is cut; unset: 27,000 where the environment has no time limit",
+        minimum=1,
+    )
     out: str | None = setting(None, "a TOML file for the chosen settings")
 
 
@@ -104,7 +109,14 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     try:
         with _outlook() as progress:
             found = search(
-                donor, values, options.episodes, options.seed, begin=_heading, report=_row, progress=progress
+                donor,
+                values,
+                options.episodes,
+                options.seed,
+                begin=_heading,
+                report=_row,
+                progress=progress,
+                max_steps=options.max_steps,
             )
             stages = list(found)
     except (NonFiniteError, PosteriorError) as error:
@@ -192,6 +204,9 @@ def _notes(stages: Sequence[Stage], held: int) -> Iterator[str]:
     if sizes[-1] > held:
         above = " and ".join(str(size) for size in sizes if size > held)
         yield f"B = {above}: above the {held:,} transitions that there are, of which it takes all."
+    if cut := sum(one.cut for one in tried):
+        played = sum(len(one.returns) for one in tried)
+        yield f"{cut:,} of {played:,} episodes did not end and were cut (--max-steps): they count up to there."
     if not all(one.refits for one in tried):
         yield "a candidate that played for less than T^BT was not refitted: --episodes gives more."
 
