@@ -113,6 +113,13 @@ def test_a_finding_is_a_line() -> None:
         (tame(set_env_state=lambda self, state: None), "warning", "resume", "went on otherwise than it had"),
         (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support yet"),
         (tame(action_space=spaces.Discrete(1)), "warning", "actions", "nothing to choose"),
+        (tame(action_space=spaces.Discrete(10_001)), "warning", "actions", "Odd has 10,001 actions: every decision"),
+        (
+            tame(observation_space=spaces.Discrete(10_001), observe=lambda self: 7),
+            "warning",
+            "observations",
+            "Odd has observations of 10,001 categories",
+        ),
         (
             tame(step=lambda self, action: (self.observe(), 0.0, False, False, {})),
             "note",

@@ -19,7 +19,16 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import env_checker
 
-from bdqn.envs.answers import MASK, BadAnswer, EnvironmentWarning, Expected, expected_of
+from bdqn.envs.answers import (
+    MANY,
+    MANY_ACTIONS,
+    MANY_CATEGORIES,
+    MASK,
+    BadAnswer,
+    EnvironmentWarning,
+    Expected,
+    expected_of,
+)
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.make import Source, describe, make_env
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
@@ -125,8 +134,14 @@ def _findings(
 def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     actions, space = env.action_space, env.observation_space
     assert isinstance(actions, spaces.Discrete)
-    level: Level = "ok" if actions.n > 1 else "warning"
-    yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is nothing to choose."))
+    if actions.n > MANY:
+        yield Finding("warning", "actions", MANY_ACTIONS.format(name_of(env), int(actions.n)))
+    else:
+        level: Level = "ok" if actions.n > 1 else "warning"
+        yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is nothing to choose."))
+    if isinstance(space, spaces.Discrete) and space.n > MANY:
+        yield Finding("warning", "observations", MANY_CATEGORIES.format(name_of(env), int(space.n)))
+        return
     if isinstance(space, spaces.Discrete):
         wide = f": the network reads each as one of {space.n:,} inputs, which learn nothing from each other"
         yield Finding("note" if space.n > 1_000 else "ok", "observations", f"{space}{wide if space.n > 1_000 else '.'}")
