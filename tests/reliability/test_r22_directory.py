@@ -226,6 +226,15 @@ def test_an_environment_that_goes_elsewhere_does_not_take_the_run_along(
     assert (tmp_path / "page.html").is_file()
 
 
+def test_what_tune_chose_stays_where_it_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SETTINGS[2:], "--env", "Wandering-v0", "--steps", "300", "--out", "here"]) == 0
+    monkeypatch.chdir(tmp_path)
+    one = "--prior-var 1 --noise-var 1 --posterior-batch-size 100 --posterior-update-interval 50 --sample-interval 5"
+    assert main(["tune", "here", "--episodes", "1", *one.split(), "--out", "chosen.toml"]) == 0
+    assert (tmp_path / "chosen.toml").exists()
+
+
 def test_python_checkpoints_stay_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     learner = bdqn.make("random", "CartPole-v1", buffer_size=100)

@@ -78,9 +78,9 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     settings = settings_of(Settings)
     values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
-    out = None if options.out is None else Path(options.out)
-    if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
-        raise SettingError(f"--out must be a file in a directory that is there, not {out}.")
+    out = None if options.out is None else Path(options.out).absolute()  # an environment may go elsewhere
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise SettingError(f"--out must be a file in a directory that is there, not {options.out}.")
     _tune(Path(args.run), values, options, out, shlex.join(["bdqn", "tune", *argv]))
     return 0
 
@@ -104,7 +104,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
 
     with correctable():
         prepare_torch(options.device, generation.read(find_agent(path)).about["family"])
-        donor = load_donor(path, options.env, device=options.device, collect=options.collect)
+        donor = load_donor(path.absolute(), options.env, device=options.device, collect=options.collect)
     _announce(donor, options)
     try:
         with _outlook() as progress:
@@ -135,7 +135,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         with correctable():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
             out.write_text(f"# {printable(command)}\n{text.lstrip()}", encoding="utf-8")
-        print(f"{out}: the same, for a sweep file")
+        say(f"{options.out}: the same, for a sweep file")
 
 
 @contextmanager
