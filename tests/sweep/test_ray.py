@@ -64,7 +64,7 @@ def going(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     out = tmp_path / "out"
     with driver(sweep_file(tmp_path, steps=1_000_000, seeds=2, agents="ddqn"), out, "--ray", "local") as process:
         try:
-            until(lambda: both_under_way(out), process)
+            until(lambda: both_under_way(out), process, seconds=180)  # Ray takes its time on a busy machine
             yield process, out
         finally:
             process.kill()
