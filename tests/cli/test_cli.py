@@ -86,6 +86,33 @@ def test_a_mistake_is_answered_with_what_would_be_right(
     assert not list(tmp_path.iterdir())  # nothing was begun
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ("train --env CartPole-v1 --out", "--out"),
+        ("sweep sweep.toml --out", "--out"),
+        ("tune --search search.toml --out", "--out"),
+        ("compare out --out", "--out"),
+        ("report out --tables", "--tables"),
+        ("linear --out", "--out"),
+        ("evaluate run", "RUN"),
+        ("compare", "DIR"),
+        ("resume", "RUN"),
+        ("inspect", "PATH"),
+        ("watch", "RUN"),
+        ("sweep", "FILE"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_directory(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, name: str
+) -> None:
+    """As of a variable that a script has not set."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*arguments.split(), ""]) == 2
+    assert capsys.readouterr().err == f"bdqn: {name} is empty: it must be a path.\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "--help")
     assert "Bayesian DQN" in text
@@ -162,7 +189,9 @@ def test_a_run_is_never_written_over(capsys: pytest.CaptureFixture[str], train: 
     folder = train("run")
     before = (folder / "episodes.csv").read_bytes()
     again = ("train", "--env", "CartPole-v1", "--steps", "10", "--out", str(folder))
-    assert "already holds a run" in refusal(capsys, *again)
+    refused = refusal(capsys, *again)
+    assert "already holds a run" in refused
+    assert "one of another seed has another" in refused  # as in a loop over seeds
     assert (folder / "episodes.csv").read_bytes() == before
 
 

@@ -57,6 +57,7 @@ def test_a_run_is_described_checkpoint_by_checkpoint(capsys: pytest.CaptureFixtu
         f"torch {version('torch')}",
         "file agent.safetensors",
         "segments, ",
+        " frames in replay.safetensors\n",
     ):
         assert part in text
     assert inspect(capsys, run / "checkpoints") == text
@@ -77,6 +78,7 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str], run: Path) -> None
     segments = list((run / "checkpoints" / "replay").iterdir())
     assert 3 <= newest["replay"]["segments"] <= len(segments)
     assert newest["replay"]["frames"] == 75 * newest["replay"]["segments"]
+    assert 0 < newest["replay"]["tail"] < 75
     assert newest["replay"]["gone"] == 0
 
 
@@ -94,7 +96,7 @@ def test_a_saved_agent_has_no_replay(capsys: pytest.CaptureFixture[str], run: Pa
     (report,) = reports(capsys, tmp_path / "agent")
     assert (report["step"], report["problems"]) == (600, [])
     assert report["files"].keys() == {"agent.json", "agent.safetensors"}
-    assert report["replay"] == {"segments": 0, "frames": 0, "bytes": 0, "gone": 0}
+    assert report["replay"] == {"segments": 0, "frames": 0, "bytes": 0, "gone": 0, "tail": 0}
     assert SOUND in inspect(capsys, tmp_path / "agent")
 
 

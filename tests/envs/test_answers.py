@@ -160,6 +160,12 @@ MASKS = {
     ),
     "action masks (action_masks())": world(action_masks=lambda self: np.ones(2)),
 }
+WIDE = {
+    "Odd has 10,001 actions: every decision computes a value for each": world(action_space=spaces.Discrete(10_001)),
+    "Odd has observations of 10,001 categories, each of which is an input": world(
+        observation_space=spaces.Discrete(10_001), observe=lambda self: 7
+    ),
+}
 
 
 def said(source: Any) -> list[str]:
@@ -172,7 +178,7 @@ def said(source: Any) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize(("says", "source"), (LIES | MASKS).items())
+@pytest.mark.parametrize(("says", "source"), (LIES | MASKS | WIDE).items())
 def test_what_is_not_as_declared_is_said_once_in_a_run(says: str, source: Any) -> None:
     (message,) = said(source)
     assert says in message

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 import bdqn
@@ -28,6 +32,20 @@ class Tame(World):
 
 def tame(**changes: Any) -> type[Tame]:
     return type("Odd", (Tame,), changes)
+
+
+class Mute(Exception):
+    """An error that cannot say what it is about."""
+
+    def __str__(self) -> str:
+        return str(1 / 0)
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 def found(source: Any, level: str, subject: str) -> str:
@@ -60,6 +78,21 @@ def test_a_finding_is_a_line() -> None:
         ("Pendulum-v1", "error", "spaces", "discretise"),
         (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "gave a tuple of length 4"),
         (world(step=lambda self, action: 1 / 0), "error", "answers", "raised ZeroDivisionError"),
+        (world(step=raising(Mute())), "error", "answers", "raised Mute: (its text raised ZeroDivisionError)"),
+        (
+            world(step=lambda self, action: (torch.ones(4, requires_grad=True), 1.0, False, False, {})),
+            "error",
+            "answers",
+            "step() of Odd gave a Tensor as observation, but declares float32 of shape (4,)",
+        ),
+        (
+            world(step=lambda self, action: (self.observe(), 10**5000, False, False, {})),
+            "error",
+            "answers",
+            "gave an integer of 16,610 bits as reward, but must give a number",
+        ),
+        (tame(close=raising(RuntimeError("no connection"))), "warning", "closing", "close() raised RuntimeError: no c"),
+        (tame(close=raising(SystemExit(0))), "warning", "closing", "close() raised SystemExit: 0"),
         (tame(observe=lambda self: np.full(4, np.nan)), "error", "seen", "NaN or infinity"),
         (
             tame(observation_space=spaces.Box(0, 255, (4,), np.uint8), observe=lambda self: np.full(4, 0.5)),
@@ -79,6 +112,13 @@ def test_a_finding_is_a_line() -> None:
         (tame(set_env_state=lambda self, state: None), "warning", "resume", "went on otherwise than it had"),
         (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support yet"),
         (tame(action_space=spaces.Discrete(1)), "warning", "actions", "nothing to choose"),
+        (tame(action_space=spaces.Discrete(10_001)), "warning", "actions", "Odd has 10,001 actions: every decision"),
+        (
+            tame(observation_space=spaces.Discrete(10_001), observe=lambda self: 7),
+            "warning",
+            "observations",
+            "Odd has observations of 10,001 categories",
+        ),
         (
             tame(step=lambda self, action: (self.observe(), 0.0, False, False, {})),
             "note",
@@ -101,6 +141,19 @@ def test_episodes_that_do_not_end_are_warned_of(monkeypatch: pytest.MonkeyPatch)
     endless = tame(step=lambda self, action: (self.observe(), 1.0, False, False, {}))
     assert "none ended within 50 decisions" in found(endless, "warning", "episodes")
     assert "none ended" in found(lambda: gym.wrappers.TimeLimit(endless(), 99), "warning", "episodes")
+
+
+@pytest.mark.parametrize("method", ["step", "reset"])
+def test_what_never_answers_is_interrupted(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bdqn.envs.check.PATIENCE", 0.05, raising=False)
+    stuck = world(**{method: lambda self, *_, **given: time.sleep(2)})
+    text = found(stuck, "error", "answers")
+    assert text.startswith(f"{method}() of Odd raised StepTimeout: it was not done after 0.05 s (test_check.py, line ")
+
+
+def test_in_a_thread_of_its_own_nothing_is_timed() -> None:
+    with ThreadPoolExecutor() as pool:
+        assert {finding.level for finding in pool.submit(bdqn.check_env, Tame).result()} == {"ok"}
 
 
 def test_what_gymnasium_says_is_passed_on_without_colours() -> None:

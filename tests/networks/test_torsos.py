@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -182,5 +185,44 @@ def test_a_users_own_network_keeps_its_weights_and_gives_the_features() -> None:
 
 
 def test_a_users_network_must_give_one_row_of_features_per_observation() -> None:
-    with pytest.raises(ValueError, match=r"features of shape \(batch, d\); it gave \(1, 3, 1\)"):
+    with pytest.raises(ValueError, match=r"features of shape \(batch, d\); for a batch of 2 it gave \(2, 3, 1\)"):
         network("bdqn", VECTOR, user=nn.Unflatten(1, (3, 1)))
+
+
+class Does(nn.Module):
+    """A user's network of one operation."""
+
+    def __init__(self, operation: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.operation = operation
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.operation(x)
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (nn.Linear(4, 5), r"^The network cannot take observations, two of which .* shape \(2, 3\): RuntimeError: mat1"),
+        (nn.Conv2d(1, 2, 3), r"^The network cannot take observations, two of which .* shape \(2, 3\): RuntimeError: "),
+        (Does(lambda x: x.flatten()), r"for a batch of 2 it gave \(6,\)\.$"),
+        (Does(lambda x: x.reshape(1, -1)), r"for a batch of 2 it gave \(1, 6\)\.$"),
+        (Does(lambda x: x[:, :0]), r"for a batch of 2 it gave \(2, 0\)\.$"),
+        (Does(lambda x: (x, None)), r"for a batch of 2 it gave a tuple\.$"),
+        (Does(lambda x: None), r"for a batch of 2 it gave a NoneType\.$"),
+        (Does(lambda x: x.long()), r"must give features as floats; it gave torch\.int64\.$"),
+    ],
+)
+def test_a_users_network_that_does_not_fit_is_refused_in_a_sentence(own: nn.Module, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        network("bdqn", VECTOR, user=own)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 4, 5, 6)])
+def test_observations_of_many_axes_are_flattened(shape: tuple[int, ...]) -> None:
+    spec = ObservationSpec(
+        shape, np.dtype(np.float32), low=np.full(shape, -2, np.float32), high=np.full(shape, 2, np.float32)
+    )
+    torso = make_torso(spec, torch.Generator())
+    obs = torch.rand(3, *shape)
+    torch.testing.assert_close(torso(obs), (obs / 2).flatten(1))

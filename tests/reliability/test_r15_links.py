@@ -389,13 +389,13 @@ def test_kept_results_that_are_no_files_are_named(two: Path, tmp_path: Path, nam
 def test_what_compare_puts_into_a_sweep_goes_through_no_link(two: Path, tmp_path: Path) -> None:
     profile = tmp_path / "profile"
     profile.write_text("mine")
-    names = ("tables.csv", "runs.csv", "curves.csv", "curves.png", "profiles.png")
+    names = ("tables.csv", "tables.tex", "runs.csv", "curves.csv", "curves.png", "profiles.png", "curves.pdf")
     for name in names:
         (two / name).symlink_to(profile)
         (two / f".tmp-{name}").symlink_to(profile)
-    assert main(["compare", str(two)]) == 0
+    assert main(["compare", str(two), "--format", "png,pdf"]) == 0
     assert profile.read_text() == "mine"
-    assert not (two / "curves.csv").is_symlink()
+    assert not any((two / name).is_symlink() for name in names if name != "profiles.png")
 
 
 # --- sweeps and searches --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,3 +174,17 @@ def test_a_state_that_cannot_be_told_or_taken_back_costs_the_episode_and_not_the
     assert main(["resume", str(tmp_path / "run"), "--steps", "450", "--quiet"]) == 0
     assert f"{broken}() of" in capsys.readouterr().err
     assert saved(tmp_path / "run") == 450
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError("the simulator's task"), GeneratorExit()], ids=["task", "end"]
+)
+def test_what_is_no_exception_loses_nothing_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    monkeypatch.setattr(Crashing, "error", error)
+    Crashing.crash_at = 250
+    assert main([*TRAIN, "--out", str(tmp_path / "run")]) == exit_codes.CRASHED
+    assert saved(tmp_path / "run") == 249
+    *_, told = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"bdqn: Stopped after 249 decisions by {type(error).__name__}: ")

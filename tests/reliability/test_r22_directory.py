@@ -16,7 +16,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 import bdqn
 from bdqn.cli import main
 from bdqn.runs import exit_codes
-from bdqn.runs.directory import claim_directory, locked
+from bdqn.runs.directory import Claim, DirectoryLost, claim_directory, locked
 from bdqn.storage.checkpoints import Checkpoints
 from support.cartpole import SETTINGS, deterministic_files, saved, status, train
 from support.forks import Server, wait_until
@@ -127,6 +127,16 @@ def test_a_directory_that_another_process_took_over_is_left_to_it(forks: Server,
     assert forks.run("inspect", str(folder)).code == 0
 
 
+def test_a_lock_that_became_a_link_is_told_as_one(tmp_path: Path) -> None:
+    claim = Claim(tmp_path)
+    (tmp_path / "mine").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    (tmp_path / "link").replace(tmp_path / "lock")
+    with pytest.raises(DirectoryLost, match=r"lock is a link, where a file is expected.* nothing more was written"):
+        claim.check()
+    claim.release()
+
+
 def test_a_run_follows_its_directory(forks: Server, tmp_path: Path) -> None:
     unharmed, folder, moved = tmp_path / "unharmed", tmp_path / "run", tmp_path / "moved here"
     assert forks.run(*train(unharmed, 1_000)).code == 0
@@ -213,6 +223,15 @@ def test_an_environment_that_goes_elsewhere_does_not_take_the_run_along(
     monkeypatch.chdir(tmp_path)
     assert main(["watch", "here", "--max-steps", "5", "--out", "page.html"]) == 0
     assert (tmp_path / "page.html").is_file()
+
+
+def test_what_tune_chose_stays_where_it_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SETTINGS[2:], "--env", "Wandering-v0", "--steps", "300", "--out", "here"]) == 0
+    monkeypatch.chdir(tmp_path)
+    one = "--prior-var 1 --noise-var 1 --posterior-batch-size 100 --posterior-update-interval 50 --sample-interval 5"
+    assert main(["tune", "here", "--episodes", "1", *one.split(), "--out", "chosen.toml"]) == 0
+    assert (tmp_path / "chosen.toml").exists()
 
 
 def test_python_checkpoints_stay_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 import bdqn
 from bdqn.cli import main
 from bdqn.config.settings import SettingError
+from bdqn.envs.supervision import time_limit
 from bdqn.runs import evaluation
 from bdqn.runs.evaluation import Evaluation, evaluate
 from bdqn.storage.checkpoints import AGENT, ENVIRONMENTS, REPLAY_TAIL
@@ -75,7 +76,8 @@ CIRCLES = {"learning_starts": 10, "buffer_size": 100, "features": 4}  # a new ag
 
 def test_an_episode_that_nothing_ends_is_cut_and_that_is_told() -> None:
     learner = bdqn.make("ddqn", "CliffWalking-v1", **CIRCLES)
-    result = evaluate(learner, 3, max_steps=40)
+    with time_limit(20):  # else it would not fail, but never end
+        result = evaluate(learner, 3, max_steps=40)
     assert (result.lengths, result.cut) == ((40, 40, 40), 3)
     assert result.remark == "3 of 3 episodes did not end within 40 decisions"
     assert evaluate(bdqn.make("random", "CliffWalking-v1", **CIRCLES), 1, seed=1).cut == 0
@@ -83,7 +85,8 @@ def test_an_episode_that_nothing_ends_is_cut_and_that_is_told() -> None:
 
 def test_without_a_time_limit_an_evaluation_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "MAX_STEPS", 30)
-    assert evaluate(bdqn.make("ddqn", "CliffWalking-v1", **CIRCLES), 1).lengths == (30,)
+    with time_limit(20):
+        assert evaluate(bdqn.make("ddqn", "CliffWalking-v1", **CIRCLES), 1).lengths == (30,)
     limited = evaluate(bdqn.make("random", "CartPole-v1", buffer_size=100), 20)
     assert max(limited.lengths) > 30  # an environment's own time limit holds, whatever it is
     assert limited.cut == 0
@@ -95,7 +98,8 @@ def test_a_run_says_when_an_evaluation_was_cut(
 ) -> None:
     monkeypatch.setattr(evaluation, "MAX_STEPS", 20)
     words = ("--agent", "ddqn", "--env", "CliffWalking-v1", "--eval-freq", "50", "--eval-episodes", "2")
-    folder = train("run", *words, steps=100)
+    with time_limit(20):
+        folder = train("run", *words, steps=100)
     (told,) = capsys.readouterr().err.splitlines()
     assert told.startswith("bdqn: In the evaluation after 50 decisions 2 of 2 episodes did not end within 20 decisions")
     assert "--eval-max-steps" in told

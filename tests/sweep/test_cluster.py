@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import signal
 import subprocess
@@ -62,7 +63,7 @@ def going(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     out = tmp_path / "out"
     with driver(sweep_file(tmp_path, steps=1_000_000, seeds=2, agents="ddqn"), out, "--ray", "local") as process:
         try:
-            until(lambda: both_under_way(out), process)
+            until(lambda: both_under_way(out), process, seconds=180)  # Ray takes its time on a busy machine
             yield process, out
         finally:
             process.kill()
@@ -125,6 +126,38 @@ def test_a_node_without_the_sweeps_directory_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of another sweep")
     assert run_trial(["train"], tmp_path / "log", 1, tmp_path / "token", "abc") == NOT_SHARED
     assert not (tmp_path / "log").exists()
+
+
+def test_a_task_of_a_sweep_in_the_background_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell lets what it begins with ``&`` ignore SIGINT, and Ray's workers inherit that."""
+    done = []
+
+    class Endless:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def wait(self, _seconds: float) -> bool:
+            done.append("wait")
+            if len(done) == 1:
+                _thread.interrupt_main()  # as Ray does
+            return len(done) > 1  # it ends when stopped, or else by itself
+
+        def stop(self) -> None:
+            done.append("stop")
+
+        def poll(self) -> int:
+            return 0
+
+    monkeypatch.setattr("bdqn.sweep.cluster.Process", Endless)
+    (tmp_path / "token").write_text("abc")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_trial(["train"], tmp_path / "log", 1, tmp_path / "token", "abc")
+        assert done[:2] == ["wait", "stop"]
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

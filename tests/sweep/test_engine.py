@@ -295,3 +295,15 @@ def test_a_trial_that_reached_its_score_is_done_before_its_last_decision(tmp_pat
     without = replace(trial, schedule={})
     folder.run(trial).rename(folder.run(without))
     assert not folder.progress(without, 9000).finished
+
+
+def test_a_trial_that_ended_below_its_score_goes_on_in_a_longer_sweep(tmp_path: Path) -> None:
+    trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, schedule={"stop_at": 400.0})
+    folder = SweepFolder(tmp_path)
+    command = ["train", "--env", "CartPole-v1", "--agent", "ddqn", "--steps", "200", "--quiet", "--stop-at", "400"]
+    assert main([*command, "--out", str(folder.run(trial))]) == 0
+    assert folder.progress(trial, 100).finished
+    assert folder.progress(trial, 200).finished
+    assert not folder.progress(trial, 300).finished
+    assert main(trial.command(folder.run(trial), 300)) == 0
+    assert folder.progress(trial, 300).finished

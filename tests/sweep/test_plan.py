@@ -9,7 +9,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.cli.sweep import default_out
 from bdqn.config.settings import SettingError
-from bdqn.sweep.plan import Sweep, read_scales, read_sweep
+from bdqn.sweep.plan import Sweep, Trial, read_scales, read_sweep
 
 GOOD = """
 steps = 1_000
@@ -101,6 +101,20 @@ def test_a_trial_knows_its_command(write: Path, tmp_path: Path) -> None:
     assert trial.command(tmp_path / "run", 50)[:2] == ["resume", str(tmp_path / "run")]
 
 
+def test_environments_of_a_sweep_can_be_supervised(write: Path, tmp_path: Path) -> None:
+    plain = read(write, GOOD).trials[0]
+    assert plain.name == read(write, GOOD + "\n[supervision]\n").trials[0].name
+    trial = read(write, GOOD + "\n[supervision]\nrestart_env = 3\nstep_timeout = 2.5\n").trials[0]
+    assert trial.name != plain.name
+    words = trial.command(tmp_path, 50)
+    pairs = dict(zip(words[2::2], words[3::2], strict=True))
+    assert (pairs["--restart-env"], pairs["--step-timeout"]) == ("3", "2.5")
+
+
+def test_supervision_renames_no_trial_of_a_sweep_without_it() -> None:
+    assert Trial("bdqn", "bdqn", "CartPole-v1", 3, schedule={"eval_freq": 5}).name == "8ed154ccdfc7c88f"
+
+
 def test_a_scale_is_a_part_of_the_full_sweep(write: Path) -> None:
     full = read(write, GOOD + QUICK)
     assert (full.steps, len(full.trials)) == (1_000, 18)
@@ -165,6 +179,8 @@ WRONG = {
         "bdqn has no setting 'dropout_rate'",
     ),
     "unknown schedule": (GOOD + "[schedule]\nevl_freq = 5\n", "schedule has no key 'evl_freq'; did you mean eval_freq"),
+    "unknown supervision": (GOOD + "[supervision]\nrestarts = 5\n", "supervision has no key 'restarts'; "),
+    "bad supervision": (GOOD + "[supervision]\nrestart_env = -1\n", "restart_env must be at least 0"),
     "bad schedule": (GOOD + "[schedule]\nkeep = 0\n", "keep must be at least 1"),
     "bad value": (GOOD.replace("1e-3", '"fast"'), "learning_rate must be float, not 'fast'"),
     "bad grid value": (

@@ -14,6 +14,7 @@ import torch
 import bdqn
 from bdqn.cli import main
 from bdqn.config.settings import SettingError
+from bdqn.envs.supervision import time_limit
 from bdqn.replay.buffer import Replay
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep, Trial
@@ -54,6 +55,18 @@ def donor(run: Path) -> Iterator[Donor]:
     donor = load_donor(run)
     yield donor
     donor.learner.envs.close()
+
+
+def test_an_episode_that_nothing_ends_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bdqn.runs.evaluation.MAX_STEPS", 30)
+    command = f"train --env CliffWalking-v1 --agent ddqn --steps 150 --out {tmp_path / 'run'} --quiet"
+    words = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    assert main([*command.split(), *words]) == 0
+    donor = load_donor(tmp_path / "run")
+    with time_limit(20):  # else it would not fail, but never end
+        endless = [play(donor, VALUES, 2), play(donor, VALUES, 2, max_steps=20)]
+    donor.learner.envs.close()
+    assert [(tried.cut, tried.decisions) for tried in endless] == [(2, 60), (2, 40)]
 
 
 # --- features that stay as they are ---------------------------------------------------------------------------
@@ -368,7 +381,8 @@ def test_a_lock_that_a_killed_search_left_does_not_stop_the_next(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "study.jsonl.lock").symlink_to("out/study.jsonl")
-    open_study(search_of(tmp_path), Path("out"))
+    with time_limit(20):  # else it would not fail, but wait for ever
+        open_study(search_of(tmp_path), Path("out"))
 
 
 def test_a_trial_that_fails_counts_and_is_not_the_best(tmp_path: Path) -> None:

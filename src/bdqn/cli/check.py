@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +53,14 @@ def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     """What would learn there, unless told otherwise."""
     from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
-    from bdqn.envs.check import Finding
+    from bdqn.envs.check import Finding, close
     from bdqn.learner import observation_spec
     from bdqn.networks.torsos import describe
 
     configuration = configure("bdqn", family(env_id))
-    with closing(make_env(env_id, env_kwargs=kwargs)) as env:
-        spec = observation_spec(env)
+    env = make_env(env_id, env_kwargs=kwargs)
+    spec = observation_spec(env)
+    close(env)
     training = configuration.training
     layers = 1 if spec.is_image else training.mlp_layers
     text = f"family {configuration.family}, preset {configuration.preset}; the network reads {describe(spec)}, then "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,8 @@ def examine(folder: Path) -> dict[str, Any]:
             report["problems"].append(str(error))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             report["problems"].append(f"{folder / entry.name} is no safetensors file: {type(error).__name__}: {error}")
-    report["replay"] = _replay(folder, manifest, report["problems"])
+    tail = _tail_frames(report["tensors"].get("replay.safetensors", {}))
+    report["replay"] = {**_replay(folder, manifest, report["problems"]), "tail": tail}
     return report
 
 
@@ -63,6 +66,12 @@ def tensor_header(data: bytes) -> dict[str, str]:
         raise ValueError("its header is longer than the file.")
     header = json.loads(data[8 : 8 + length])
     return {name: f"{entry['dtype']} {entry['shape']}" for name, entry in header.items() if name != "__metadata__"}
+
+
+def _tail_frames(tensors: Mapping[str, str]) -> int:
+    """How many frames of the replay memory lie in no segment yet, but in the checkpoint itself."""
+    shapes = (re.fullmatch(r"\S+ \[(\d{1,15})\]", kind) for name, kind in tensors.items() if name.endswith("/reach"))
+    return sum(int(shape[1]) for shape in shapes if shape)
 
 
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
@@ -101,6 +110,7 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
         replay = report["replay"]
         gone = f", {replay['gone']} no longer kept" if replay["gone"] else ""
         size = f"{replay['bytes'] / 1e6:,.1f} MB"
+        tail = f", and {replay['tail']:,} frames in replay.safetensors" if replay["tail"] else ""
         rows = {
             "decisions": f"{report['step']:,}",
             "agent": f"{report['agent']} (preset {report['preset']}, seed {report['seed']})",
@@ -108,7 +118,7 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
             "score": "-" if report["score"] is None else f"{report['score']:.2f}",
             "made with": ", ".join(f"{name} {v}" for name, v in report["versions"].items() if v)
             + f", {report['threads']} threads",
-            "replay": f"{replay['segments']} segments, {replay['frames']:,} frames, {size}{gone}",
+            "replay": f"{replay['segments']} segments, {replay['frames']:,} frames, {size}{gone}{tail}",
             **{f"file {name}": f"{size:,} bytes" for name, size in report["files"].items()},
         }
         if tensors:

@@ -15,6 +15,7 @@ from bdqn.config.settings import Setting, SettingError, nearest
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"}  # what a user may name
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -37,6 +38,11 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(argv)
         if unknown:
             self.refuse(unknown[0])
+        for action in self._actions:  # "$OUT" in a script where OUT is not set would be the current directory
+            value = getattr(namespace, action.dest, None)
+            if action.dest in PATHS and ("" in value if isinstance(value, list) else value == ""):
+                name = action.option_strings[0] if action.option_strings else str(action.metavar)
+                raise SettingError(f"{name} is empty: it must be a path.")
         return namespace
 
     def refuse(self, argument: str) -> Never:

@@ -95,7 +95,9 @@ def _explained(
     except SystemExit as end:
         what = f"the environment called sys.exit({end.code!r})."
         raise RunFailed(f"{_stopped(learner)}: {what} {_left(checkpoints, go_on)}") from end
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of an environment, perhaps: a cancelled task of asyncio is no Exception
         raise _unforeseen(error, learner, _left(checkpoints, go_on)) from error
 
 
@@ -179,7 +181,7 @@ def _left(checkpoints: Checkpoints, go_on: Directions) -> str:
     return f"The latest checkpoint is {latest}; {go_on.resume} goes on from there."
 
 
-def _unforeseen(error: Exception, learner: Learner, left: str) -> RunFailed:
+def _unforeseen(error: BaseException, learner: Learner, left: str) -> RunFailed:
     """What an error means for the run; that of an environment is shown as its author needs it."""
     if ran_out(error):
         place, lower = " in a refit", "posterior_batch_size or features"

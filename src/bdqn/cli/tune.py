@@ -47,6 +47,11 @@ class Options:
     )
     device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
     env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    max_steps: int | None = setting(
+        None,
+        "decisions after which an episode is cut; unset: 27,000 where the environment has no time limit",
+        minimum=1,
+    )
     out: str | None = setting(None, "a TOML file for the chosen settings")
 
 
@@ -73,9 +78,9 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     settings = settings_of(Settings)
     values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
-    out = None if options.out is None else Path(options.out)
-    if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
-        raise SettingError(f"--out must be a file in a directory that is there, not {out}.")
+    out = None if options.out is None else Path(options.out).absolute()  # an environment may go elsewhere
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise SettingError(f"--out must be a file in a directory that is there, not {options.out}.")
     _tune(Path(args.run), values, options, out, shlex.join(["bdqn", "tune", *argv]))
     return 0
 
@@ -99,12 +104,19 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
 
     with correctable():
         prepare_torch(options.device, checkpoint_files.read(find_agent(path)).about["family"])
-        donor = load_donor(path, options.env, device=options.device, collect=options.collect)
+        donor = load_donor(path.absolute(), options.env, device=options.device, collect=options.collect)
     _announce(donor, options)
     try:
         with _outlook() as progress:
             found = search(
-                donor, values, options.episodes, options.seed, begin=_heading, report=_row, progress=progress
+                donor,
+                values,
+                options.episodes,
+                options.seed,
+                begin=_heading,
+                report=_row,
+                progress=progress,
+                max_steps=options.max_steps,
             )
             stages = list(found)
     except (NonFiniteError, PosteriorError) as error:
@@ -123,7 +135,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         with correctable():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
             out.write_text(f"# {printable(command)}\n{text.lstrip()}", encoding="utf-8")
-        print(f"{out}: the same, for a sweep file")
+        say(f"{options.out}: the same, for a sweep file")
 
 
 @contextmanager
@@ -192,6 +204,9 @@ def _notes(stages: Sequence[Stage], held: int) -> Iterator[str]:
     if sizes[-1] > held:
         above = " and ".join(str(size) for size in sizes if size > held)
         yield f"B = {above}: above the {held:,} transitions that there are, of which it takes all."
+    if cut := sum(one.cut for one in tried):
+        played = sum(len(one.returns) for one in tried)
+        yield f"{cut:,} of {played:,} episodes did not end and were cut (--max-steps): they count up to there."
     if not all(one.refits for one in tried):
         yield "a candidate that played for less than T^BT was not refitted: --episodes gives more."
 

@@ -24,6 +24,15 @@ ROUNDING = 1e-5  # by which a number may be beyond its bounds, relative to their
 RESET = "(observation, info)"
 RESET_CALL = "Gymnasium's interface is reset(self, *, seed=None, options=None)"
 STEP = "(observation, reward, terminated, truncated, info)"
+MANY = 10_000  # actions or categories of observations, from which on networks take long
+MANY_ACTIONS = (
+    "{} has {:,} actions: every decision computes a value for each, and an update does for every transition of its "
+    "minibatch, so training takes long and much memory. Offer fewer, or choose among them in several decisions."
+)
+MANY_CATEGORIES = (
+    "{} has observations of {:,} categories, each of which is an input of the network: training takes long and much "
+    "memory. Give what the number stands for as a Box, such as coordinates."
+)
 MASK = (
     "{} offers action masks ({}), which bdqn does not support yet: every action may be chosen, whatever the mask says. "
     "See to it that forbidden actions do no harm."
@@ -52,6 +61,12 @@ class Expected:
         self._anything_goes = self._holds_all_of_its_type()  # as pictures do, which are large
         if env.has_wrapper_attr("action_masks"):
             self._say("mask", MASK.format(self.name, "action_masks()"))
+        for kind, text, space in (
+            ("actions", MANY_ACTIONS, env.action_space),
+            ("categories", MANY_CATEGORIES, env.observation_space),
+        ):
+            if isinstance(space, spaces.Discrete) and space.n > MANY:
+                self._say(kind, text.format(self.name, int(space.n)))
 
     def array(self, observation: Any) -> Any:
         """An observation that is not an array of the declared shape, as one; else a ValueError."""
@@ -205,6 +220,8 @@ def kind_of(value: Any) -> str:
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of length {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 128:  # Python does not even print those of 4,300 digits
+        return f"an integer of {value.bit_length():,} bits"
     if value is None or isinstance(value, int | float | np.generic):
         return repr(value)
     name = type(value).__name__
@@ -215,7 +232,7 @@ def _numbers(value: Any) -> NDArray[Any] | None:
     """As an array of numbers, if it is one."""
     try:
         array = np.asarray(value)
-    except ValueError:  # lists of different lengths
+    except (ValueError, RuntimeError):  # lists of different lengths; a tensor that requires a gradient
         return None
     return array if array.dtype.kind in "biuf" else None
 

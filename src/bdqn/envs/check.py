@@ -10,6 +10,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,17 +19,27 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import env_checker
 
-from bdqn.envs.answers import MASK, BadAnswer, EnvironmentWarning, Expected, expected_of
+from bdqn.envs.answers import (
+    MANY,
+    MANY_ACTIONS,
+    MANY_CATEGORIES,
+    MASK,
+    BadAnswer,
+    EnvironmentWarning,
+    Expected,
+    expected_of,
+)
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.interaction import Step
 from bdqn.envs.make import Source, describe, make_env
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
-from bdqn.envs.supervision import blamed
+from bdqn.envs.supervision import blamed, can_be_timed, time_limit
 from bdqn.envs.vector import Environments
 from bdqn.storage.state_files import from_files, to_files
 
 Level = Literal["ok", "note", "warning", "error"]
 MOST_STEPS, MOST_SECONDS = 10_000, 20.0  # of the episodes that are played
+PATIENCE = 60.0  # seconds that a single step or reset may take
 REPEATED = 200  # decisions that are played again, to compare
 WIDE = 100  # times as wide as what was seen: bounds that scale numbers to almost nothing
 SLOW = 100  # decisions per second
@@ -63,10 +74,10 @@ def check_env(
     def another() -> gym.Env[Any, Any]:
         return env if isinstance(source, gym.Env) else make_env(source, env_kwargs=env_kwargs)
 
+    findings: list[Finding] = []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EnvironmentWarning)  # all that they would say is found here
-            findings = []
             try:
                 for finding in _findings(env, another, episodes, seed):
                     findings.append(finding)
@@ -79,10 +90,20 @@ def check_env(
                 if reason is None:
                     raise
                 findings.append(Finding("error", "answers", reason))
-            return findings
     finally:
         if not isinstance(source, gym.Env):
-            env.close()
+            findings += close(env)
+    return findings
+
+
+def close(env: gym.Env[Any, Any]) -> list[Finding]:
+    """Close an environment, and say if that cannot be done."""
+    try:
+        env.close()
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        return [Finding("warning", "closing", f"close() raised {what}: what it holds may stay open. Training goes on.")]
+    return []
 
 
 def _findings(
@@ -113,8 +134,14 @@ def _findings(
 def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     actions, space = env.action_space, env.observation_space
     assert isinstance(actions, spaces.Discrete)
-    level: Level = "ok" if actions.n > 1 else "warning"
-    yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is nothing to choose."))
+    if actions.n > MANY:
+        yield Finding("warning", "actions", MANY_ACTIONS.format(name_of(env), int(actions.n)))
+    else:
+        level: Level = "ok" if actions.n > 1 else "warning"
+        yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is nothing to choose."))
+    if isinstance(space, spaces.Discrete) and space.n > MANY:
+        yield Finding("warning", "observations", MANY_CATEGORIES.format(name_of(env), int(space.n)))
+        return
     if isinstance(space, spaces.Discrete):
         wide = f": the network reads each as one of {space.n:,} inputs, which learn nothing from each other"
         yield Finding("note" if space.n > 1_000 else "ok", "observations", f"{space}{wide if space.n > 1_000 else '.'}")
@@ -181,14 +208,21 @@ class _Watched(gym.Wrapper[Any, Any, Any, Any]):
         self.answers: list[Any] = []
 
     def reset(self, **given: Any) -> Any:
-        self.answers.append(self.env.reset(**given))
+        with _patience():
+            self.answers.append(self.env.reset(**given))
         return self.answers[-1]
 
     def step(self, action: Any) -> Any:
-        began = time.perf_counter()
-        self.answers.append(self.env.step(action))
-        self.seen.seconds += time.perf_counter() - began
+        with _patience():
+            began = time.perf_counter()
+            self.answers.append(self.env.step(action))
+            self.seen.seconds += time.perf_counter() - began
         return self.answers[-1]
+
+
+def _patience() -> AbstractContextManager[None]:
+    """Interrupts a step or reset that takes for ever, where that can be done."""
+    return time_limit(PATIENCE) if can_be_timed() else nullcontext()
 
 
 def _play(env: _Watched, seen: _Seen, episodes: int, seed: int) -> None:
@@ -323,7 +357,7 @@ def _about_resuming(env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, A
         failed, what = True, f"could not be restored ({type(error).__name__}: {error})"
     finally:
         if other is not env:
-            other.close()
+            close(other)
     if failed:
         return Finding(
             "warning",

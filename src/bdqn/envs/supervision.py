@@ -68,13 +68,18 @@ class Supervisor:
             return call()
 
 
+def can_be_timed() -> bool:
+    """Whether `time_limit` works here."""
+    return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise StepTimeout in here after so many seconds.
 
     By a signal, so in the main thread only; C code that never returns to Python is not interrupted.
     """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    if not can_be_timed():
         raise CannotTime("step_timeout works by a signal, which needs the main thread, on Linux or macOS.")
     before = signal.signal(signal.SIGALRM, _ring)
     try:
@@ -102,9 +107,17 @@ def blame(error: Exception, what: str) -> str:
     """Note at an error that an environment's own code raised it, and in ``what``; gives the note."""
     frames = traceback.extract_tb(error.__traceback__)
     where = "" if isinstance(error, StepTimeout) or not frames else f" ({_place(frames[-1])})"
-    note = f"{what} raised {type(error).__name__}: {error}{where}."
+    note = f"{what} raised {type(error).__name__}: {_text(error)}{where}."
     error.add_note(_NOTE + note)
     return note
+
+
+def _text(error: Exception) -> str:
+    """What an error says, if it can say it: its class may be the environment's own."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its text raised {type(another).__name__})"
 
 
 def lasting(error: Exception) -> Exception:

@@ -20,7 +20,8 @@ from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
 
 #: An environment sets this key of its info where its episode goes on, but no value should be carried across.
 TERMINAL_FOR_LEARNER = "terminal_for_learner"
-_UNUSABLE = (TypeError, ValueError, AttributeError, OverflowError)  # what comes of taking what cannot be taken
+# What comes of taking what cannot be taken; RuntimeError: of torch, for a tensor that requires a gradient.
+_UNUSABLE = (TypeError, ValueError, AttributeError, OverflowError, RuntimeError)
 
 
 class Environments:

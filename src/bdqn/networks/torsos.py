@@ -183,7 +183,9 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
         layers.append(Flatten())
     torso = Chain(*layers)
     initialise(torso, generator)
-    return torso.to(memory_format=torch.channels_last)  # type: ignore[no-any-return,call-overload]
+    if spec.is_image:  # bounds of five axes and more cannot lie like pictures
+        torso.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return torso
 
 
 def describe(spec: ObservationSpec) -> str:
@@ -212,11 +214,22 @@ def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
 
 
 def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
-    """How many numbers a torso gives per observation."""
+    """How many numbers a torso gives per observation; tried on two of them."""
+    two = torch.from_numpy(np.full((2, *spec.shape), spec.first_category, spec.dtype))
     with torch.no_grad():
-        out = torso(torch.from_numpy(np.full((1, *spec.shape), spec.first_category, spec.dtype)))
-    if out.ndim != 2:
-        raise ValueError(f"The network must give features of shape (batch, d); it gave {tuple(out.shape)}.")
+        try:
+            out = torso(two)
+        except Exception as error:  # a layer for other sizes, say
+            shape = tuple(Encoder(spec)(two).shape)
+            raise ValueError(
+                f"The network cannot take observations, two of which reach it as float32 of shape {shape}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    given = tuple(out.shape) if isinstance(out, Tensor) else f"a {type(out).__name__}"
+    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != 2 or not out.shape[1]:
+        raise ValueError(f"The network must give features of shape (batch, d); for a batch of 2 it gave {given}.")
+    if not out.is_floating_point():
+        raise ValueError(f"The network must give features as floats; it gave {out.dtype}.")
     return int(out.shape[1])
 
 

@@ -198,7 +198,7 @@ def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[
 def write_latex(path: Path, tables: Iterable[Grid]) -> None:
     """Tables that can be pasted into a paper."""
     made = "\n".join(table.latex() for table in tables)
-    path.write_text(f"% Needs \\usepackage{{booktabs,graphicx}}.\n{made}", encoding="utf-8")
+    atomic.write_file(path, f"% Needs \\usepackage{{booktabs,graphicx}}.\n{made}".encode())
 
 
 def _values(column: Column, cell: Cell) -> Iterable[str]:

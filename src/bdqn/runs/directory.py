@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from bdqn.config.settings import SettingError
 from bdqn.storage.atomic import TEMPORARY, flush_directory, make_directory
-from bdqn.storage.safe_files import require_plain
+from bdqn.storage.safe_files import UnsafeFile, require_plain
 
 LOCK = "lock"
 BEFORE_A_RUN = {LOCK, f"{TEMPORARY}config.toml"}  # what may be left where one was killed before it had begun
@@ -82,6 +82,10 @@ class Claim:
                 self._lock.release()
                 self._take_lock()
                 return f"{self.folder / LOCK} was removed and has been made again: it keeps other processes out."
+        try:
+            require_plain(self.folder / LOCK)
+        except UnsafeFile as error:
+            raise DirectoryLost(f"{error} Without its lock nothing more was written to {self.folder}.") from error
         raise DirectoryLost(f"Another process has taken {self.folder} over, so nothing more was written to it.")
 
     def _lock_directory(self) -> None:
@@ -160,7 +164,10 @@ def holds_run(folder: Path) -> bool:
 
 def _require_empty(folder: Path) -> None:
     if holds_run(folder):
-        raise SettingError(f"{folder} already holds a run: go on with it (--continue), or choose another directory.")
+        raise SettingError(
+            f"{folder} already holds a run: go on with it (--continue), or choose another directory. --out is the "
+            "run's own: one of another seed has another, or leaves --out out and gets one under runs/."
+        )
     foreign = sorted({path.name for path in folder.iterdir()} - BEFORE_A_RUN)
     if foreign:
         raise SettingError(

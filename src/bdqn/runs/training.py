@@ -97,8 +97,9 @@ def _saved_before_raising(
 ) -> Iterator[None]:
     try:
         yield
-    except (Exception, SystemExit):  # not KeyboardInterrupt: whoever asks twice does not want to wait
-        if learner.is_whole:
+    except BaseException as error:  # an environment's may be no Exception: sys.exit, a cancelled task of asyncio
+        in_haste = isinstance(error, KeyboardInterrupt)  # whoever asks twice does not want to wait
+        if learner.is_whole and not in_haste:
             with suppress(Exception):  # what ended the run is what is told, not what followed from it
                 save(learner, record, checkpoints, evaluation_due=_evaluation_is_due(learner, record, schedule))
         raise

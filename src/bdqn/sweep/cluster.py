@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -111,8 +112,9 @@ def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, tok
     except OSError as error:
         return code_of(error)
     try:
-        while not process.wait(0.2):  # in pieces: Ray cancels a task between two lines of Python, not within a call
-            pass
+        with _cancellable():
+            while not process.wait(0.2):  # in pieces: Ray cancels a task between two lines of Python, not within a call
+                pass
     finally:  # when it is cancelled, too
         process.stop()
         if not process.wait(PATIENCE):
@@ -120,6 +122,17 @@ def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, tok
     code = process.poll()
     assert code is not None
     return code
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Ray cancels a task as Ctrl-C would, which does nothing in workers of a sweep that a shell began in the background
+    (``bdqn sweep ... &``): they inherit that SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def check_address(address: str) -> None:

@@ -107,10 +107,16 @@ class SweepFolder:
             cells = safe_files.last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
         saved, finished = self.checkpoint(trial), False
-        complete = saved >= steps or (saved >= 0 and trial.schedule.get("stop_at") is not None)
-        with suppress(OSError, ValueError, KeyError):
-            finished = safe_files.read_json(run / "meta.json")["status"] == "finished" and complete
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if safe_files.read_json(run / "meta.json")["status"] == "finished":
+                finished = saved >= steps or self._has_reached_score(trial, saved)
         return Progress(max(decisions, saved), finished, rate)
+
+    def _has_reached_score(self, trial: Trial, saved: int) -> bool:
+        """Whether a run that is finished ended before its own last decision; else it was meant to be shorter."""
+        if trial.schedule.get("stop_at") is None or saved < 0:
+            return False
+        return saved < int(safe_files.read_toml(self.run(trial) / "config.toml")["steps"])
 
     def checkpoint(self, trial: Trial) -> int:
         """The decision of its latest checkpoint; -1 without one."""

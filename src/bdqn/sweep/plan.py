@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from bdqn.config.resolve import configure
-from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, build, nearest, settings_of
+from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
 from bdqn.networks.device import check_threads
 from bdqn.runs.schedule import Schedule
 from bdqn.storage import safe_files
@@ -48,6 +48,7 @@ KEYS = {
     "threads": int,
     "training": dict,
     "schedule": dict,
+    "supervision": dict,
     "scales": dict,
 }
 SCALED = {key: KEYS[key] for key in ("steps", "seeds", "environments")}  # of which a scale may take less
@@ -70,6 +71,7 @@ class Trial:
     threads: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)  # those that the preset does not decide
     schedule: Mapping[str, Any] = field(default_factory=dict)
+    supervision: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all settings
 
     @property
@@ -80,7 +82,10 @@ class Trial:
     @property
     def name(self) -> str:
         """A hash of everything that determines its files, but how long it is."""
-        text = json.dumps({**asdict(self), "group": None}, sort_keys=True)
+        said = {**asdict(self), "group": None}
+        if not self.supervision:  # so that trials have the names that they had before there was any
+            del said["supervision"]
+        text = json.dumps(said, sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]
 
     def command(self, folder: Path, steps: int) -> list[str]:
@@ -96,6 +101,7 @@ class Trial:
             "num_envs": self.num_envs,
             "threads": self.threads,
             **self.schedule,
+            **self.supervision,
             **self.settings,
             "steps": steps,
             "out": folder,
@@ -234,6 +240,8 @@ def _check_values(content: Mapping[str, Any]) -> None:
 def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
     schedule = _part("schedule", content.get("schedule", {}), settings_of(Schedule))
     build(Schedule, schedule)
+    supervision = _part("supervision", content.get("supervision", {}), settings_of(Supervision))
+    build(Supervision, supervision)
     for env, (name, own) in product(content["environments"], content["agents"].items()):
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
             raise SettingError(f"agents.{name!r:.80} must be a name of 1 to {LONGEST_NAME} printable characters.")
@@ -260,6 +268,7 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
                     threads=content.get("threads", 1),
                     settings=settings,
                     schedule=schedule,
+                    supervision=supervision,
                     values=values,
                 )
 

@@ -16,16 +16,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from gymnasium.wrappers import TimeLimit
 from torch import Tensor
 
 from bdqn.config.resolve import Configuration, configure
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training, settings_of
-from bdqn.envs import AtariSettings, Source
+from bdqn.envs import AtariSettings, Source, has_time_limit
+from bdqn.envs.interaction import Episode
 from bdqn.learner import Learner
 from bdqn.qlearning import rules
 from bdqn.qlearning.diagnostics import SpreadWarning
 from bdqn.replay.buffer import Replay
+from bdqn.runs import evaluation
 from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoint_files import CheckpointError
@@ -103,6 +106,7 @@ class Tried:
     decisions: int
     differs: float  # share of decisions in which the draw's action was not the mean's
     refits: int  # while it played
+    cut: int = 0  # how many of the episodes did not end within ``max_steps``; they count up to there
 
     @property
     def mean(self) -> float:
@@ -160,8 +164,11 @@ def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", co
         raise
 
 
-def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int) -> Learner:
-    """A Bayesian DQN agent with the donor's features, and with a copy of its memory, at the start of an episode."""
+def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int, limit: int | None = None) -> Learner:
+    """A Bayesian DQN agent with the donor's features, and with a copy of its memory, at the start of an episode.
+
+    Its episodes are cut after ``limit`` decisions, if there is one.
+    """
     giver = donor.learner
     learner = Learner(
         donor.configure(settings),
@@ -185,6 +192,10 @@ def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int) -> Learner:
             "reward_unit": giver.agent.targets.reward_unit,
         }
     )
+    if limit is not None:
+        learner.envs.close()
+        seeds = [integer_seed(learner.seed, "environment-0")]  # the same as before, so it begins with the same
+        learner.envs = learner.make_envs(seeds, wrap=lambda env: TimeLimit(env, limit))
     copy_memory(giver.agent.replay, agent.replay)
     agent.start(learner.envs.obs)
     return learner
@@ -266,34 +277,44 @@ def play(
     episodes: int,
     seed: int = 0,
     played: Callable[[int], None] = lambda episodes: None,
+    max_steps: int | None = None,
 ) -> Tried:
     """Fit the posterior, then play complete episodes by Thompson sampling, with refits and draws as they are due.
 
-    ``played`` is told after each episode how many there were.
+    ``played`` is told after each episode how many there were. One is cut after ``max_steps`` decisions, or, as in
+    evaluations, after MAX_STEPS where the environment has no time limit of its own.
     """
-    learner = _bayesian(donor, as_settings(values), seed)
+    limit = max_steps or (None if has_time_limit(donor.learner.envs.envs[0]) else evaluation.MAX_STEPS)
+    learner = _bayesian(donor, as_settings(values), seed, limit)
     agent, envs = learner.agent, learner.envs
     fit = agent.choices.fit
     assert fit is not None
-    returns: list[float] = []
+    finished: list[Episode] = []
     before, differing = agent.steps, 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SpreadWarning)  # candidates may be bad; the table shows it
             agent.fit_last_layer()
-            while len(returns) < episodes:
+            while len(finished) < episodes:
                 view = agent.view(envs.obs, agent.draws.acting)
                 actions = agent.choices.policy(view, agent.steps, agent.rngs["explore"])
                 differing += int((actions != rules.greedy(view.mean)).sum())
                 step = envs.step(actions)
                 agent.observe(actions, step)
                 if step.episodes:
-                    returns += [episode.raw_return for episode in step.episodes]
-                    played(len(returns))
+                    finished += step.episodes
+                    played(len(finished))
     finally:
         envs.close()
     decisions = agent.steps - before
-    return Tried(dict(values), tuple(returns), decisions, differing / decisions, decisions // fit.interval)
+    return Tried(
+        dict(values),
+        tuple(episode.raw_return for episode in finished),
+        decisions,
+        differing / decisions,
+        decisions // fit.interval,
+        cut=sum(episode.truncated and episode.length == limit for episode in finished),
+    )
 
 
 def search(
@@ -305,8 +326,9 @@ def search(
     begin: Callable[[Sequence[str]], None] = lambda names: None,
     report: Callable[[Sequence[str], Tried], None] = lambda names, tried: None,
     progress: Callable[[float], None] = lambda share: None,
+    max_steps: int | None = None,
 ) -> Iterator[Stage]:
-    """Both stages, one after the other; each begins with the best of those before it.
+    """Both stages, one after the other; each begins with the best of those before it. ``max_steps`` as in `play`.
 
     ``progress`` is told after each episode what share of all of them that was.
     """
@@ -321,7 +343,7 @@ def search(
         begin(names)
         tried = []
         for values in combinations:
-            tried.append(play(donor, {**chosen, **values}, episodes, seed, played))
+            tried.append(play(donor, {**chosen, **values}, episodes, seed, played, max_steps))
             report(names, tried[-1])
             before += episodes
         stage = Stage(names, tuple(tried))
