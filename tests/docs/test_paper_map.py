@@ -74,7 +74,7 @@ def test_the_map_names_the_parts_of_the_algorithm() -> None:
     named = set(DOTTED.findall(text_of_page(ROOT / "docs" / "paper-map.md")))
     assert {
         "bdqn.bayes.posterior.fit",
-        "bdqn.qlearning.agent.QAgent.td_target",
+        "bdqn.qlearning.targets.TDTargets.td_target",
         "bdqn.networks.heads.BayesianHead.draw",
     } <= named
     assert dataclasses.is_dataclass(resolve("bdqn.qlearning.choices.Choices"))
