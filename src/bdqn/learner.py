@@ -15,7 +15,7 @@ import torch
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from bdqn.bayes.posterior import Array
+from bdqn.bayes.numerics import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
@@ -25,7 +25,7 @@ from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
 from bdqn.networks.torsos import ObservationSpec
-from bdqn.qlearning import rules
+from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.memory import check_agent_memory
 
@@ -284,7 +284,7 @@ class Learner:
         """
         belief, single = self._belief_at(observation)
         draws = belief.sample(generator(self.seed, "probabilities"), samples)
-        probabilities = rules.optimal_action_probabilities(draws)
+        probabilities = action_probabilities.optimal_action_probabilities(draws)
         return probabilities[0] if single else probabilities
 
     def safe_action(
@@ -299,15 +299,15 @@ class Learner:
         The paper's safety section prints the variance of the *mean* return, which is spread="epistemic";
         "predictive" adds the noise of the regression's targets.
         """
-        if criterion not in rules.SAFETY_CRITERIA:
-            raise SettingError(f"There is no criterion {criterion!r}; {nearest(criterion, rules.SAFETY_CRITERIA)}")
+        if criterion not in safety.SAFETY_CRITERIA:
+            raise SettingError(f"There is no criterion {criterion!r}; {nearest(criterion, safety.SAFETY_CRITERIA)}")
         if spread not in ("epistemic", "predictive"):
             raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
-        rules.check_parameters(criterion, parameters)
+        safety.check_parameters(criterion, parameters)
         q = self.q_posterior(observation)
         std = q.std if spread == "epistemic" else q.predictive_std
-        safety = rules.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
-        return np.asarray(rules.greedy(safety) + self._first_action)
+        degree = safety.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
+        return np.asarray(rules.greedy(degree) + self._first_action)
 
     # --- keeping it -------------------------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ from types import ModuleType
 import pytest
 
 from bdqn.agents import AGENTS, compared
-from bdqn.qlearning.choices import Redraw, describe, max_q
+from bdqn.qlearning.choices import describe
+from bdqn.qlearning.draws import Redraw
+from bdqn.qlearning.targets import max_q
 
 ALGORITHMS = Path(__file__).parents[2] / "docs" / "algorithms"
 

@@ -31,7 +31,8 @@ import torch
 from torch import Tensor, nn
 
 import bdqn
-from bdqn.bayes.posterior import Moments, PosteriorError
+from bdqn.bayes.numerics import PosteriorError
+from bdqn.bayes.posterior import Moments
 from bdqn.cli import main
 from bdqn.envs.interaction import Step
 from bdqn.learner import Learner

@@ -22,7 +22,8 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 import bdqn
-from bdqn.bayes.posterior import Fixed, InverseGamma, Moments, Posterior, PosteriorError, Prior, fit
+from bdqn.bayes.numerics import PosteriorError
+from bdqn.bayes.posterior import Fixed, InverseGamma, Moments, Posterior, Prior, fit
 from support.faulty import Faulty
 
 Array = np.ndarray

@@ -17,7 +17,9 @@ from bdqn.config.settings import ReadWith, setting, settings_of
 if TYPE_CHECKING:
     from bdqn.networks.heads import BayesianHead
     from bdqn.networks.qnetwork import MakeFrozenPrior
-    from bdqn.qlearning.choices import Choices, Fit, Policy, Redraw
+    from bdqn.qlearning.choices import Choices, Policy
+    from bdqn.qlearning.draws import Redraw
+    from bdqn.qlearning.last_layer import Fit
 
 
 @dataclass(frozen=True)
@@ -119,14 +121,15 @@ def policy(settings: Settings) -> Policy:
 
 def redraw(settings: Settings) -> Redraw:
     """At episode starts, or every T^S decisions; T~^S for a faster draw that only acts."""
-    from bdqn.qlearning.choices import Redraw
+    from bdqn.qlearning.draws import Redraw
 
     return Redraw(settings.sample_interval if settings.redraw == "steps" else 0, settings.acting_sample_interval)
 
 
 def fit(settings: PosteriorSettings) -> Fit:
     """Eq. (w) on B transitions, every T^BT decisions."""
-    from bdqn.qlearning.choices import Fit, double_q, max_q
+    from bdqn.qlearning.last_layer import Fit
+    from bdqn.qlearning.targets import double_q, max_q
 
     from_minibatches = settings.posterior_data == "minibatches"
     return Fit(

@@ -28,8 +28,8 @@ def choices(settings: Settings) -> Choices:
     """Double DQN's choices with another policy."""
     import numpy as np
 
-    from bdqn.qlearning.choices import QView
     from bdqn.qlearning.rules import Actions, boltzmann, linear_schedule
+    from bdqn.qlearning.view import QView
 
     def softmax(q: QView, step: int, rng: np.random.Generator) -> Actions:
         temperature = linear_schedule(

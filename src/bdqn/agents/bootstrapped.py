@@ -38,7 +38,8 @@ def choices(settings: Settings) -> Choices:
 
     from bdqn.networks.frozen_priors import FrozenQ
     from bdqn.networks.heads import EnsembleHead
-    from bdqn.qlearning.choices import Masks, Redraw, greedy_under_draw
+    from bdqn.qlearning.choices import Masks, greedy_under_draw
+    from bdqn.qlearning.draws import Redraw
 
     members, probability = settings.members, settings.mask_probability
     return replace(

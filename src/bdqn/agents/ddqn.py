@@ -27,7 +27,8 @@ class Settings:
 def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
     from bdqn.networks.heads import LinearHead
-    from bdqn.qlearning.choices import Choices, double_q
+    from bdqn.qlearning.choices import Choices
+    from bdqn.qlearning.targets import double_q
 
     return Choices(head=LinearHead, policy=policy(settings), redraw=None, bootstrap=double_q)
 
@@ -37,7 +38,7 @@ def policy(settings: Settings) -> Policy:
     import numpy as np
 
     from bdqn.qlearning import rules
-    from bdqn.qlearning.choices import QView
+    from bdqn.qlearning.view import QView
 
     def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         epsilon = rules.linear_schedule(

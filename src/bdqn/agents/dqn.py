@@ -15,6 +15,6 @@ Settings = ddqn.Settings
 
 def choices(settings: Settings) -> Choices:
     """Double DQN's choices with another bootstrap."""
-    from bdqn.qlearning.choices import max_q
+    from bdqn.qlearning.targets import max_q
 
     return replace(ddqn.choices(settings), bootstrap=max_q)

@@ -30,7 +30,8 @@ def choices(settings: Settings) -> Choices:
     from functools import partial
 
     from bdqn.networks.heads import LeastSquaresHead
-    from bdqn.qlearning.choices import Fit, double_q
+    from bdqn.qlearning.last_layer import Fit
+    from bdqn.qlearning.targets import double_q
 
     return replace(
         ddqn.choices(settings),

@@ -29,7 +29,8 @@ def choices(settings: Settings) -> Choices:
     from functools import partial
 
     from bdqn.networks.heads import NoisyHead
-    from bdqn.qlearning.choices import Redraw, greedy_under_draw
+    from bdqn.qlearning.choices import greedy_under_draw
+    from bdqn.qlearning.draws import Redraw
 
     return replace(
         ddqn.choices(ddqn.Settings()),

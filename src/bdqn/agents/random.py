@@ -21,7 +21,7 @@ def choices(settings: Settings) -> Choices:
     import numpy as np
 
     from bdqn.qlearning import rules
-    from bdqn.qlearning.choices import QView
+    from bdqn.qlearning.view import QView
 
     def uniform(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         return rules.uniform(rng, *q.shape)

@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
-Array = NDArray[np.float64]
-
-
-class PosteriorError(ArithmeticError):
-    """A posterior that cannot be computed: the message names the action, the cause and the remedy."""
+from bdqn.bayes.numerics import (
+    Array,
+    cholesky,
+    condition_number,
+    require_finite,
+    require_finite_mean,
+    solve,
+    solve_triangle,
+)
 
 
 def _require_positive(**values: float) -> None:
@@ -181,7 +184,7 @@ class Posterior:
         """
         x_t = np.swapaxes(np.asarray(x, np.float64), -1, -2)
         x_t = np.broadcast_to(x_t, (*self.mean.shape[:-1], *x_t.shape[-2:]))
-        half = _solve_triangular(self.factor, x_t)  # (..., d, n)
+        half = solve_triangle(self.factor, x_t)  # (..., d, n)
         return np.asarray(np.sqrt(self.noise_var[..., None] * (half * half).sum(-2)))
 
     def predictive_std(self, x: ArrayLike) -> Array:
@@ -194,7 +197,7 @@ class Posterior:
 
     def condition_number(self) -> Array:
         """Condition number of the precision, from its factor's eigenvalues. (...)"""
-        return _condition_number(self.factor @ np.swapaxes(self.factor, -1, -2))
+        return condition_number(self.factor @ np.swapaxes(self.factor, -1, -2))
 
     def state(self) -> dict[str, Array]:
         return {
@@ -210,7 +213,7 @@ class Posterior:
 
     def _spread(self, z: Array) -> Array:
         """factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse."""
-        return _solve_triangular(self.factor, z, transposed=True)
+        return solve_triangle(self.factor, z, transposed=True)
 
     def _sample_noise_var(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         known = np.isinf(self.noise_shape)
@@ -221,15 +224,15 @@ class Posterior:
 
 def fit(moments: Moments, prior: Prior) -> Posterior:
     """The posterior of Eq. (w), by the Cholesky factor of gram + ridge I."""
-    _require_finite(moments)
+    require_finite(moments.gram, moments.cross, moments.squares)
     ridge = prior.ridge
-    factor = _cholesky(moments.gram + ridge * np.eye(moments.cross.shape[-1]))
+    factor = cholesky(moments.gram + ridge * np.eye(moments.cross.shape[-1]))
     # Centring on the prior mean keeps one formula for zero and non-zero means: w - m0 has a zero-mean prior.
     centre = np.broadcast_to(np.asarray(prior.mean, np.float64), moments.cross.shape)
     residual_cross = moments.cross - (moments.gram @ centre[..., None])[..., 0]
     shift = solve(factor, residual_cross[..., None])[..., 0]
     mean = centre + shift
-    _require_finite_mean(mean)
+    require_finite_mean(mean)
     if isinstance(prior.noise, Fixed):
         batch = moments.count.shape
         return Posterior(mean, factor, np.full(batch, prior.noise.var), np.full(batch, np.inf))
@@ -243,79 +246,3 @@ def fit(moments: Moments, prior: Prior) -> Posterior:
     explained = (shift * residual_cross).sum(-1)
     scale = prior.noise.scale + np.maximum(residual_squares - explained, 0.0) / 2
     return Posterior(mean, factor, scale / (shape - 1.0), shape)
-
-
-def solve(factor: Array, rhs: Array) -> Array:
-    """(factor factor')^-1 rhs, for columns of right-hand sides (..., d, n)."""
-    return _solve_triangular(factor, _solve_triangular(factor, rhs), transposed=True)
-
-
-def _solve_triangular(factor: Array, rhs: Array, *, transposed: bool = False) -> Array:
-    """Solve factor u = rhs, or factor' u = rhs."""
-    if factor[..., 0, 0].size >= factor.shape[-1]:
-        # Many small systems: SciPy visits a batch one by one, NumPy within one call (but unaware of the triangle).
-        return np.asarray(np.linalg.solve(np.swapaxes(factor, -1, -2) if transposed else factor, rhs), np.float64)
-    return np.asarray(solve_triangular(factor, rhs, lower=True, trans="T" if transposed else "N", check_finite=False))
-
-
-def _cholesky(precision: Array) -> Array:
-    try:
-        factor = np.asarray(np.linalg.cholesky(precision), np.float64)
-        _require_pivots(factor, precision)
-        return factor
-    except np.linalg.LinAlgError:
-        pass
-    for index in np.ndindex(precision.shape[:-2]):  # find the culprit, to name it
-        try:
-            _require_pivots(np.asarray(np.linalg.cholesky(precision[index])), precision[index])
-        except np.linalg.LinAlgError as error:
-            condition = float(_condition_number(precision[index]))
-            raise PosteriorError(
-                f"The posterior precision of {_name(index)} is not positive definite (condition number "
-                f"{condition:.3g}): the features are too large or too alike for the prior. "
-                "Raise the ridge (a smaller prior_var, or a larger noise_var), or lower the learning rate."
-            ) from error
-    raise PosteriorError("A batched Cholesky factorisation failed although each matrix factors alone.")
-
-
-def _require_pivots(factor: Array, precision: Array) -> None:
-    """Refuse pivots within rounding error of zero: whether those come out positive is chance, the belief noise."""
-    pivots = np.diagonal(factor, axis1=-2, axis2=-1) ** 2
-    # d roundings in the factorisation, and a few (10) in the sums that made the Gram matrix.
-    rounding = (factor.shape[-1] + 10) * np.finfo(np.float64).eps * np.diagonal(precision, axis1=-2, axis2=-1)
-    if (pivots <= rounding).any():
-        raise np.linalg.LinAlgError("a pivot is lost in rounding")
-
-
-def _condition_number(precision: Array) -> Array:
-    eigenvalues = np.linalg.eigvalsh(precision)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where(eigenvalues[..., 0] > 0, eigenvalues[..., -1] / eigenvalues[..., 0], np.inf))
-
-
-def _require_finite(moments: Moments) -> None:
-    for name, value, trailing in (
-        ("gram", moments.gram, 2),
-        ("cross", moments.cross, 1),
-        ("squares", moments.squares, 0),
-    ):
-        bad = ~np.isfinite(value).all(axis=tuple(range(value.ndim - trailing, value.ndim)))
-        if bad.any():
-            index = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise PosteriorError(
-                f"The regression data of {_name(index)} hold a non-finite value (moment: {name}; condition number "
-                "undefined): features or targets have diverged. Lower the learning rate or clip the rewards."
-            )
-
-
-def _require_finite_mean(mean: Array) -> None:
-    bad = ~np.isfinite(mean).all(axis=-1)
-    if bad.any():
-        raise PosteriorError(
-            f"The posterior mean of {_name(tuple(int(i) for i in np.argwhere(bad)[0]))} is not finite: the regression "
-            "overflowed. Lower the learning rate, clip the rewards, or raise the ridge."
-        )
-
-
-def _name(index: tuple[int, ...]) -> str:
-    return f"action {index[-1]}" if index else "the regression"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bdqn.bayes.posterior import Array, Posterior, solve
+from bdqn.bayes.numerics import Array, solve
+from bdqn.bayes.posterior import Posterior
 
 
 @dataclass(frozen=True)

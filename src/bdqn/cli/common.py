@@ -66,7 +66,7 @@ def correctable() -> Iterator[None]:
 
 def foreseen(error: Exception) -> str | None:
     """Why a run cannot go on, in a sentence; None for a defect of ours, whose traceback is wanted."""
-    from bdqn.bayes.posterior import PosteriorError
+    from bdqn.bayes.numerics import PosteriorError
     from bdqn.envs import BadAnswer, blamed
     from bdqn.qlearning.finite_checks import NonFiniteError
 

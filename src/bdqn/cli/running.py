@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from bdqn.agents import AGENTS
-from bdqn.bayes.posterior import PosteriorError
+from bdqn.bayes.numerics import PosteriorError
 from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows, say
 from bdqn.config.memory import ran_out
 from bdqn.config.settings import SettingError

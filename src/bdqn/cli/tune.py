@@ -96,7 +96,7 @@ def _values(known: Setting, texts: Sequence[str]) -> list[Any]:
 
 
 def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out: Path | None, command: str) -> None:
-    from bdqn.bayes.posterior import PosteriorError
+    from bdqn.bayes.numerics import PosteriorError
     from bdqn.qlearning.finite_checks import NonFiniteError
     from bdqn.storage import checkpoint_files
     from bdqn.storage.checkpoints import find_agent

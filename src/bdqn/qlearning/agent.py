@@ -27,6 +27,7 @@ from bdqn.networks.optimizers import make_optimizer
 from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
 from bdqn.networks.torsos import ObservationSpec
+from bdqn.qlearning.agent_state import agent_state, load_agent_state
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.finite_checks import check_loss, check_network, check_optimizer, check_start, check_step
@@ -35,14 +36,11 @@ from bdqn.qlearning.rules import Actions, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
 from bdqn.replay.buffer import Batch, Replay
-from bdqn.storage.state_files import require_like
 
 if TYPE_CHECKING:
     from bdqn.envs.interaction import Step
 
 WEIGHT_CHECK = 100  # updates between looks at every weight: an infinity can hide behind a ReLU, a NaN cannot
-# What a checkpoint says of an agent without a closed-form fit.
-NO_FIT = {"refit_due": False, "spread_watch": {"streak": 0, "warned": False}}
 
 
 class QAgent:
@@ -238,52 +236,14 @@ class QAgent:
         loss = ("train/loss",) if self.choices.learns else ()
         return loss + (() if self.last_layer is None else self.last_layer.metric_names)
 
-    # --- keeping it -------------------------------------------------------------------------------------------
-
     def state(self) -> dict[str, Any]:
-        """Everything but the replay memory, as nested dictionaries of tensors, arrays and JSON values (not copies)."""
-        return {
-            "online": self.online.state_dict(),
-            "target": self.target.state_dict(),
-            "optimizer": self.optimizer.state(),
-            **self.online.head.belief_state(),
-            **self.draws.state(),
-            **(NO_FIT if self.last_layer is None else self.last_layer.state()),
-            "in_sync": self.targets.in_sync,
-            "steps": self.steps,
-            "updates": self.updates,
-            "reward_unit": self.targets.reward_unit,
-            "metrics": dict(self.metrics),
-            "generators": {name: rng.bit_generator.state for name, rng in self.rngs.items()},
-        }
+        """Everything but the replay buffer, as nested dictionaries of tensors, arrays and JSON values (not copies)."""
+        return agent_state(self)
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave, or what was read from a file; what does not fit is a ValueError."""
-        require_like("agent", state, {**self.state(), "metrics": {}})
-        if not 0 <= float(state["reward_unit"]) < np.inf:
-            raise ValueError(f"reward_unit is {state['reward_unit']}.")
-        self.online.load_state_dict(_own_tensors(state["online"]))
-        self.target.load_state_dict(_own_tensors(state["target"]))
-        self.optimizer.load_state(state["optimizer"])
-        self.online.head.load_belief_state(state)
-        self.draws.load_state(state, self.device)
-        if self.last_layer is not None:
-            self.last_layer.load_state(state)
-        self.targets.in_sync, self.targets.reward_unit = bool(state["in_sync"]), float(state["reward_unit"])
-        self.steps, self.updates = int(state["steps"]), int(state["updates"])
-        known = self.metric_names
-        self.metrics = {name: float(value) for name, value in state["metrics"].items() if name in known}
-        for name, rng in self.rngs.items():
-            rng.bit_generator.state = state["generators"][name]
+        load_agent_state(self, state)
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array on this agent's device."""
         return self.targets.tensor(array)
-
-
-def _own_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Arrays or tensors as tensors in memory of their own."""
-    return {
-        name: value.clone() if isinstance(value, Tensor) else torch.from_numpy(value).clone()
-        for name, value in values.items()
-    }

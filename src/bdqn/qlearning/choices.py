@@ -14,24 +14,8 @@ from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
 from bdqn.qlearning.draws import Redraw
 from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
-from bdqn.qlearning.targets import Bootstrap, double_q, max_q
+from bdqn.qlearning.targets import Bootstrap
 from bdqn.qlearning.view import QView
-
-__all__ = [
-    "Bootstrap",
-    "Choices",
-    "Fit",
-    "Masks",
-    "Policy",
-    "QView",
-    "Redraw",
-    "describe",
-    "double_q",
-    "greedy_under_draw",
-    "greedy_under_mean",
-    "max_q",
-    "optimistic",
-]
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
 

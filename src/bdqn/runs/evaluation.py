@@ -17,9 +17,9 @@ from bdqn.envs import has_time_limit
 from bdqn.envs.interaction import Episode
 from bdqn.learner import Learner
 from bdqn.qlearning.agent import QAgent
-from bdqn.qlearning.choices import QView
 from bdqn.qlearning.finite_checks import check_start, check_step
 from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
+from bdqn.qlearning.view import QView
 
 MAX_STEPS = 27_000  # decisions of an episode that nothing else would end: half an hour of Atari
 

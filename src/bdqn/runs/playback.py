@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
 from bdqn.learner import Learner
-from bdqn.qlearning import rules
+from bdqn.qlearning import action_probabilities, rules
 from bdqn.report.load import Array
 from bdqn.report.watch import Picture, Recording
 from bdqn.runs.evaluation import check_can_evaluate
@@ -112,7 +112,7 @@ def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | 
         return centre, q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
     if draws is None:
         return None, None, None, None
-    return centre, unit * draws.std(0), None, rules.optimal_action_probabilities(draws)
+    return centre, unit * draws.std(0), None, action_probabilities.optimal_action_probabilities(draws)
 
 
 def _clip(learner: Learner) -> float:

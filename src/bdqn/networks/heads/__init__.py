@@ -1,21 +1,15 @@
 """Heads: the Q-functions that an agent entertains, and how one of them, its *index*, is drawn. One file each."""
 
 from bdqn.networks.heads.backed_up import BackedUpHead, Backups
-from bdqn.networks.heads.base import (
-    Head,
-    HeadShape,
-    Index,
-    QBelief,
-    RegressionHead,
-    TrainingIndices,
-    regression_head,
-)
+from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.bayesian import BayesianHead, Roles
+from bdqn.networks.heads.belief import QBelief
 from bdqn.networks.heads.dropout import DropoutHead
 from bdqn.networks.heads.ensemble import EnsembleHead
 from bdqn.networks.heads.least_squares import LeastSquaresHead
 from bdqn.networks.heads.linear import LinearHead
 from bdqn.networks.heads.noisy import NoisyHead
+from bdqn.networks.heads.regression import RegressionHead, regression_head
 from bdqn.networks.heads.trained_last_layer import TrainedMeanHead, TrainedPriorMeanHead
 
 __all__ = [

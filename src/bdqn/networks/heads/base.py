@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
-from bdqn.bayes.posterior import Array, Moments, Posterior
-from bdqn.bayes.sampled_backups import Transitions
+from bdqn.bayes.posterior import Posterior
+from bdqn.networks.heads.belief import QBelief
 from bdqn.networks.torsos import Chain, dense_layers, initialise
 
 Index = Tensor | None
@@ -38,37 +37,6 @@ class TrainingIndices(NamedTuple):
     predict: Index
     select: Index
     evaluate: Index
-
-
-@dataclass(frozen=True)
-class QBelief:
-    """What a head with a posterior believes about Q at n observations."""
-
-    posterior: Posterior
-    x: Array  # (n, d) rows of the regression
-    offsets: Array | float  # what Q holds beside x . w (actions, n)
-    draws: Array | None  # Q under the draws that it picks from (draws, n, actions); None: it makes new ones each time
-
-    @property
-    def mean(self) -> Array:
-        """(n, actions)"""
-        return np.asarray((self.posterior.mean @ self.x.T + self.offsets).T)
-
-    @property
-    def std(self) -> Array:
-        """Epistemic: of the draws that it picks from, or of the posterior that it draws from. (n, actions)"""
-        return self.posterior.std(self.x).T if self.draws is None else self.draws.std(0)
-
-    @property
-    def predictive_std(self) -> Array:
-        """Of a single regression target: the noise included. (n, actions)"""
-        return np.asarray(np.sqrt(self.std**2 + self.posterior.noise_var))
-
-    def sample(self, rng: np.random.Generator, count: int) -> Array:
-        """``count`` draws of Q; all draws that it picks from, where those are fixed. (draws, n, actions)"""
-        if self.draws is not None:
-            return self.draws
-        return np.swapaxes(self.posterior.sample_values(self.x, rng, count) + self.offsets, -1, -2)
 
 
 class Head(nn.Module, ABC):
@@ -126,71 +94,9 @@ class Head(nn.Module, ABC):
         """Take back what ``belief_state`` gave."""
 
 
-class RegressionHead(Head):
-    """A head whose last layer is fitted by regression on replayed transitions."""
-
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """Size of the regression."""
-
-    @abstractmethod
-    def regressors(self, phi: Tensor) -> Array:
-        """Features as rows of the regression (batch, dim)."""
-
-    @abstractmethod
-    def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
-        """Which Q-functions select and evaluate the next action in the regression's targets; none is regressed."""
-
-    @abstractmethod
-    def fit(self, moments: Moments, transitions: Transitions | None, rng: np.random.Generator) -> None:
-        """Fit the last layer to these data; ``transitions`` are there if the head's recipe keeps rows."""
-
-    @abstractmethod
-    def copy_fit(self, other: RegressionHead) -> None:
-        """Copy the last layer that another head was fitted to."""
-
-    def offsets(self, phi: Tensor) -> Tensor | None:
-        """What Q holds beside the regression (batch, actions); None: nothing."""
-        return None
-
-
-def regression_head(head: Head) -> RegressionHead:
-    """This head, known to have a last layer that can be fitted."""
-    if not isinstance(head, RegressionHead):
-        raise TypeError(f"{type(head).__name__} has no last layer to fit: give its recipe no fit.")
-    return head
-
-
 def trained_layers(shape: HeadShape, generator: torch.Generator) -> tuple[Chain, nn.Linear]:
     """DQN's dense layers, and its last one."""
     dense, last = dense_layers(shape.sizes), nn.Linear(shape.num_features, shape.num_actions)
     for layers in (dense, last):
         initialise(layers, generator)
     return dense, last
-
-
-def with_constant(phi: Tensor) -> Array:
-    """Features and a constant 1, as rows of a regression."""
-    x = without_constant(phi)
-    return np.hstack([x, np.ones((len(x), 1))])
-
-
-def without_constant(phi: Tensor) -> Array:
-    """Features as rows of a regression."""
-    rows: Array = phi.detach().cpu().numpy().astype(np.float64)
-    return rows
-
-
-def layer_weights(last: nn.Linear) -> Tensor:
-    """A linear layer as one matrix (outputs, inputs + 1); without the column of its bias where it has none."""
-    return last.weight if last.bias is None else torch.cat([last.weight, last.bias[:, None]], dim=1)
-
-
-def apply_weights(weights: Tensor, x: Tensor, *, bias: bool) -> Tensor:
-    """W x, for one W (actions, d) or one per row (batch, actions, d); with ``bias``, its last column is the bias."""
-    matrix, constant = (weights[..., :-1], weights[..., -1]) if bias else (weights, None)
-    if weights.ndim == 2:
-        return linear(x, matrix, constant)
-    q = torch.matmul(matrix, x.unsqueeze(-1)).squeeze(-1)
-    return q if constant is None else q + constant

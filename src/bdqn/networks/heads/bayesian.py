@@ -10,19 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bdqn.bayes.posterior import Array, Moments, Posterior, Prior, fit
+from bdqn.bayes.numerics import Array
+from bdqn.bayes.posterior import Moments, Posterior, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions
-from bdqn.networks.heads.base import (
-    HeadShape,
-    Index,
-    QBelief,
-    RegressionHead,
-    TrainingIndices,
-    apply_weights,
-    layer_weights,
-    with_constant,
-    without_constant,
-)
+from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
+from bdqn.networks.heads.belief import QBelief
+from bdqn.networks.heads.regression import RegressionHead, apply_weights, layer_weights, with_constant, without_constant
 from bdqn.networks.threads import numpy_threads
 from bdqn.networks.torsos import dense_layers, initialise
 

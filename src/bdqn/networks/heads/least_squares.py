@@ -6,18 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bdqn.bayes.posterior import Array, Fixed, Moments, Prior, fit
+from bdqn.bayes.numerics import Array
+from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions
-from bdqn.networks.heads.base import (
-    HeadShape,
-    Index,
-    RegressionHead,
-    TrainingIndices,
-    layer_weights,
-    with_constant,
-    without_constant,
-)
+from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.linear import LinearHead
+from bdqn.networks.heads.regression import RegressionHead, layer_weights, with_constant, without_constant
 
 
 class LeastSquaresHead(LinearHead, RegressionHead):

@@ -9,10 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bdqn.bayes.posterior import Array, Moments, fit
+from bdqn.bayes.numerics import Array
+from bdqn.bayes.posterior import Moments, fit
 from bdqn.bayes.sampled_backups import Transitions
-from bdqn.networks.heads.base import HeadShape, Index, QBelief, TrainingIndices, layer_weights, without_constant
+from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.bayesian import BayesianHead
+from bdqn.networks.heads.belief import QBelief
+from bdqn.networks.heads.regression import layer_weights, without_constant
 
 
 class TrainedPriorMeanHead(BayesianHead):

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from scipy.special import ndtri
 
-from bdqn.qlearning import rules
+from bdqn.qlearning import action_probabilities, safety
 from bdqn.report.figures import COLORS
 from bdqn.report.load import Array
 
@@ -31,9 +31,9 @@ def exploration_figure(
         column[0].set_title(title, loc="left")
         _draw_belief(column[0], mean, std)
         shares = {
-            f"epsilon-greedy, epsilon {epsilon:g}": rules.epsilon_greedy_probabilities(mean, epsilon),
-            f"Boltzmann, temperature {temperature:g}": rules.boltzmann_probabilities(mean, temperature),
-            "Thompson sampling": rules.thompson_probabilities(mean, std, rng),
+            f"epsilon-greedy, epsilon {epsilon:g}": action_probabilities.epsilon_greedy_probabilities(mean, epsilon),
+            f"Boltzmann, temperature {temperature:g}": action_probabilities.boltzmann_probabilities(mean, temperature),
+            "Thompson sampling": action_probabilities.thompson_probabilities(mean, std, rng),
         }
         for axes, color, (name, share) in zip(column[1:], COLORS[1:], shares.items(), strict=False):
             _draw_shares(axes, share, color, name)
@@ -76,8 +76,8 @@ def safety_figure(mean: Array, std: Array, *, alpha: float = 0.05, names: Sequen
     if not (std > 0).all():
         raise ValueError("A safety picture needs standard deviations above 0: what is certain has no spread to draw.")
     names = names or [f"action {i + 1}" for i in range(len(mean))]
-    bound = rules.lower_confidence_bound(mean, std, scale=-float(ndtri(alpha)))
-    risk = rules.conditional_value_at_risk(mean, std, alpha=alpha)
+    bound = safety.lower_confidence_bound(mean, std, scale=-float(ndtri(alpha)))
+    risk = safety.conditional_value_at_risk(mean, std, alpha=alpha)
     value = np.linspace((mean - 4 * std).min(), (mean + 4 * std).max(), 800)
     figure = Figure(figsize=(7.6, 0.6 + 1.7 * len(mean)), layout="constrained")
     panels = figure.subplots(len(mean), 1, squeeze=False, sharex=True, sharey=True)[:, 0]

@@ -1,0 +1,124 @@
+"""The rows of a fit: replayed transitions as every action's regression sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bdqn.bayes.posterior import Moments
+from bdqn.bayes.sampled_backups import Transitions, joined
+from bdqn.networks.heads import TrainingIndices, regression_head
+from bdqn.qlearning.diagnostics import Rows
+from bdqn.qlearning.draws import Draws
+from bdqn.qlearning.targets import Bootstrap, TDTargets
+from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.duplicates import DuplicateFinder
+
+OBSERVED_TOGETHER = 1 << 21  # numbers in the observations of one forward pass: more would leave the cache
+ADDED_TOGETHER = 4096  # rows added to the Gram matrices at once: those are megabytes, to be passed over each time
+METRIC_ROWS = 256  # rows that metrics are taken at
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """What a fit is made from."""
+
+    moments: Moments
+    some_phi: Tensor  # of a few of its rows, for metrics
+    transitions: Transitions | None = None  # all of them, if the head keeps rows
+
+
+class RegressionSource:
+    """Reads the replay buffer, and turns transitions into features and targets."""
+
+    def __init__(self, targets: TDTargets, replay: Replay, draws: Draws, rng: np.random.Generator) -> None:
+        self._targets, self._replay, self._draws, self._rng = targets, replay, draws, rng
+        self._head = regression_head(targets.online.head)
+        self._duplicates = DuplicateFinder(replay)
+
+    def no_data(self) -> Moments:
+        """The data of a regression that has seen nothing."""
+        return Moments.zero(self._head.dim, (self._head.num_actions,))
+
+    def some_features(self) -> Tensor:
+        """Features of a few replayed observations, for metrics."""
+        some = self._replay.sample(METRIC_ROWS, self._rng)
+        return self._targets.online.features(self._targets.tensor(some.obs))
+
+    def replayed(
+        self, batch_size: int, bootstrap: Bootstrap, keeps_rows: bool, stop: Callable[[], bool]
+    ) -> RegressionData | None:
+        """Up to ``batch_size`` transitions with their targets; None where ``stop()`` holds."""
+        targets, head, online = self._targets, self._head, self._targets.online
+        kept: list[Transitions] = []
+        moments = self.no_data()
+        indices = head.regression_indices(self._draws.training, self._rng)
+        rows: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # features, actions, targets, counts: yet to be added
+
+        def add() -> Tensor:
+            phi, action, target, counts = (torch.cat(column) for column in zip(*rows, strict=True))
+            self.add(moments, phi, action, target, counts)
+            rows.clear()
+            return phi
+
+        for batch, counts in self._batches(batch_size):
+            if stop():
+                return None
+            phi_next = targets.target.features(targets.tensor(batch.next_obs))
+            target = targets.td_target(batch, indices, bootstrap, phi_next)
+            phi = online.features(targets.tensor(batch.obs))
+            rows.append((phi, torch.from_numpy(batch.action), target, torch.from_numpy(counts)))
+            if keeps_rows:
+                reward, discount = targets.reward_and_discount(batch)
+                x, next_x = head.regressors(phi), head.regressors(phi_next)
+                kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
+            if len(rows) * len(target) >= ADDED_TOGETHER:
+                some_phi = add()
+        return RegressionData(moments, (add() if rows else some_phi)[-METRIC_ROWS:], joined(kept) if kept else None)
+
+    def _batches(self, batch_size: int) -> Iterator[tuple[Batch, Counts]]:
+        """B transitions drawn with replacement, or each one once where there are no more than B; equal ones counted."""
+        replay = self._replay
+        env, slot = replay.index()
+        if len(env) > batch_size:
+            env, slot = replay.sample_index(batch_size, self._rng)
+        env, slot, counts = self._duplicates.merge(env, slot)
+        size = max(32, min(1024, OBSERVED_TOGETHER // int(np.prod(replay.obs_shape, initial=1))))
+        for start in range(0, len(env), size):
+            part = slice(start, start + size)
+            yield replay.gather(env[part], slot[part]), counts[part]
+
+    def add(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor, counts: Tensor | None = None) -> None:
+        """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""
+        offsets = self._head.offsets(phi)
+        if offsets is not None:
+            target = target - offsets.gather(1, action.to(target.device)[:, None]).squeeze(1)
+        how_many = None if counts is None else counts.numpy()
+        moments.add_by_action(self._head.regressors(phi), action.numpy(), target.cpu().numpy(), how_many)
+
+    def unseen(
+        self, since: int, bootstrap: Bootstrap, indices: Callable[[int], TrainingIndices] | None = None
+    ) -> Rows | None:
+        """Transitions of the last ``since`` decisions, evenly spaced, with the targets that the next fit gives to them.
+
+        The belief in force was not fitted to them. ``indices`` are the fit's, or those of as many rows of an update.
+        """
+        env, slot = self._replay.latest(max(1, since // self._replay.num_envs))
+        if not len(env):
+            return None
+        spaced = slice(None, None, -(-len(env) // METRIC_ROWS))
+        batch = self._replay.gather(env[spaced], slot[spaced])
+        target = self._targets.td_target(batch, (indices or self._fit_indices)(len(batch.action)), bootstrap)
+        return Rows(self._targets.online.features(self._targets.tensor(batch.obs)), batch.action, target)
+
+    def _fit_indices(self, rows: int) -> TrainingIndices:
+        # A copy of the generator: training is the same whether somebody looks or not.
+        return self._head.regression_indices(self._draws.training, deepcopy(self._rng))
