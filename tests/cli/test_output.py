@@ -50,7 +50,9 @@ def test_training_goes_on_when_its_output_cannot_be_written(tmp_path: Path) -> N
     assert '"finished"' in (tmp_path / "run" / "meta.json").read_text()
 
 
-@pytest.mark.parametrize("words", [["inspect", "x" * 5000], ["resume", "x" * 5000]])
+@pytest.mark.parametrize(
+    "words", [["inspect", "x" * 5000], ["resume", "x" * 5000], ["tune", "run", "--out", "x" * 5000]]
+)
 def test_paths_that_cannot_be_are_one_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
+    assert main([*words, "x" * 5000]) == 2
     assert capsys.readouterr().err.startswith("bdqn: ")

@@ -79,8 +79,9 @@ def run(argv: list[str]) -> int:
     settings = settings_of(Settings)
     values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
     out = None if options.out is None else Path(options.out).absolute()  # an environment may go elsewhere
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise SettingError(f"--out must be a file in a directory that is there, not {options.out}.")
+    with correctable():  # a path may be too long to be looked at
+        if out is not None and (out.is_dir() or not out.parent.is_dir()):
+            raise SettingError(f"--out must be a file in a directory that is there, not {options.out}.")
     _tune(Path(args.run), values, options, out, shlex.join(["bdqn", "tune", *argv]))
     return 0
 
