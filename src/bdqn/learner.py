@@ -253,12 +253,8 @@ class Learner:
     ) -> tuple[NDArray[np.int64], None]:
         """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
         batch, single = self._batch(observation)
-        if deterministic and self.agent.choices.learns:
-            actions = rules.greedy(self.agent.view(batch).mean)
-        else:
-            index = self.agent.online.head.draw(self._predict_rng, len(batch))
-            view = self.agent.view(batch, index)
-            actions = self.agent.choices.policy(view, self.agent.steps, self._predict_rng)
+        index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
+        actions = self.agent.choose(self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
         actions = actions + self._first_action
         return (actions[0] if single else actions), None
 

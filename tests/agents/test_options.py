@@ -251,6 +251,9 @@ def test_minibatches_are_the_data_and_cost_no_pass_but_one_for_the_figures(monke
     for batch in batches:
         y = agent.targets.td_target(batch, TrainingIndices(None, index, index), double_q).numpy()
         expected.add_by_action(agent.features(batch.obs).numpy(), batch.action, y)
+    rows, transitions = expected.count.sum(), len(agent.replay)
+    assert rows == 320
+    expected = expected.scaled(transitions * (1 - np.exp(-rows / transitions)) / rows)
     passes: list[int] = []
     for network in (agent.online, agent.target):
         features = network.features
@@ -260,7 +263,7 @@ def test_minibatches_are_the_data_and_cost_no_pass_but_one_for_the_figures(monke
     for action in range(3):
         mean = dense_fit(expected.gram[action], expected.cross[action])
         np.testing.assert_allclose(agent.online.head.posterior.mean[action], mean, rtol=1e-5, atol=1e-8)
-    assert expected.count.sum() == 320
+
     assert not agent.last_layer.collected.count.any()  # forgotten
 
 
@@ -294,3 +297,23 @@ def test_what_is_said_of_the_posterior_includes_the_prior() -> None:
     np.testing.assert_allclose(learner.q_posterior(obs).mean, learner.q_values(obs), rtol=1e-4)
     drawn = np.array([learner.predict(obs, deterministic=False)[0] for _ in range(400)])
     np.testing.assert_allclose((drawn == 1).mean(0), learner.optimal_action_probabilities(obs)[:, 1], atol=0.12)
+
+
+def test_a_transition_that_updates_sampled_often_counts_once() -> None:
+    """Sampled eight times each, as in the paper's settings at the start, data would seem eight times as many."""
+    agent = make_agent(
+        training={"learning_rate": 0.0, "target_update_interval": 10_000, "train_freq": 1, "batch_size": 32},
+        posterior_data="minibatches",
+        posterior_update_interval=10_000,
+        **FIXED,
+    )
+    play(agent, 100, episode=9)
+    assert agent.last_layer is not None
+    sampled = float(agent.last_layer.collected.count.sum())
+    agent.fit_last_layer()
+    precision = agent.online.head.posterior.factor @ agent.online.head.posterior.factor.swapaxes(-1, -2)
+    phi = agent.features(agent.replay.gather(*agent.replay.index()).obs).numpy()
+    once = (phi.astype(np.float64) ** 2).sum()
+    counted = sum(np.trace(matrix) - 8 * 0.5 / 2.0 for matrix in precision)  # without the ridge
+    assert sampled > 10 * len(phi)
+    assert counted == pytest.approx(once, rel=0.25)

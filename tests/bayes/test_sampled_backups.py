@@ -264,7 +264,9 @@ def test_the_spread_and_the_best_action_are_those_of_the_draws_that_act() -> Non
     shares = deep.optimal_action_probabilities(states)
     np.testing.assert_allclose(shares, np.stack([(best == 0).mean(0), (best == 1).mean(0)], 1))
     np.testing.assert_array_equal(deep.optimal_action_probabilities(states[3]), shares[3])
-    assert not np.allclose(q.std, 4.0 * deep.agent.view(states).std, rtol=0.05)
+    np.testing.assert_allclose(q.std, 4.0 * deep.agent.view(states).std)  # it means the same wherever it is asked for
+    belief = deep.agent.view(states).belief
+    assert not np.allclose(q.std, 4.0 * belief.posterior.std(belief.x).T, rtol=0.05)
 
 
 def test_before_its_first_fit_the_belief_is_the_prior() -> None:
@@ -284,7 +286,8 @@ def test_an_unseen_state_is_less_sure_than_a_seen_one_where_there_are_prior_feat
     ).learn(500)
     start, corner = np.zeros((2, 10, 10), np.float32)
     start[0, 0] = corner[9, 9] = 1.0
-    at_start, at_corner = deep.agent.view(np.stack([start, corner])).std
+    belief = deep.agent.view(np.stack([start, corner])).belief
+    at_start, at_corner = belief.posterior.std(belief.x).T
     assert at_corner.min() > 5 * at_start.max()
 
 

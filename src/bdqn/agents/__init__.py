@@ -1,4 +1,7 @@
-"""The agents: one short recipe per file, each handing its choices to the one QAgent. Importing this loads no torch."""
+"""The agents: one short recipe per file, each handing its choices to the one QAgent.
+
+May import: bayes, config, networks, qlearning. Never: gymnasium. Torch is imported only when a recipe is called.
+"""
 
 from __future__ import annotations
 

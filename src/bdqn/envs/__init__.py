@@ -1,4 +1,7 @@
-"""Environments: making them from ids, and stepping N of them together. Independent of agents and of torch."""
+"""Environments: making them from ids, and stepping N of them together. Independent of agents and of torch.
+
+May import: config.extras, storage.state_files. Never: torch.
+"""
 
 from bdqn.envs.answers import BadAnswer, EnvironmentWarning
 from bdqn.envs.atari import AtariEnv, make_atari

@@ -32,7 +32,7 @@ from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.finite_checks import check_loss, check_network, check_optimizer, check_start, check_step
 from bdqn.qlearning.last_layer import NEVER, LastLayerFit
-from bdqn.qlearning.rules import Actions, uniform
+from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
 from bdqn.replay.buffer import Batch, Replay
@@ -106,7 +106,16 @@ class QAgent:
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
             return uniform(rng, len(obs), self.num_actions)
-        return self.choices.policy(self.view(obs, self.draws.acting), self.steps, rng)
+        return self.choose(self.view(obs, self.draws.acting), rng)
+
+    def choose(self, view: QView, rng: np.random.Generator, *, greedy: bool = False, epsilon: float = 0.0) -> Actions:
+        """By the policy, or greedily under the mean; ``epsilon`` is the share of uniformly random actions on top."""
+        if greedy and self.choices.learns:  # an agent that never learns has no mean: what it does is its policy
+            return epsilon_greedy(view.mean, epsilon, rng)
+        actions = self.choices.policy(view, self.steps, rng)
+        if not epsilon:
+            return actions
+        return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:

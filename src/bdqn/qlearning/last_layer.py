@@ -99,7 +99,8 @@ class LastLayerFit:
         moments = data.moments
         if self.collected is not None:
             moments = moments if self.choice.from_minibatches else self.collected.joined(moments)
-            self.collected = moments.scaled(self.choice.decay)
+            past = self.collected if self.choice.from_minibatches else moments
+            self.collected = past.scaled(self.choice.decay)
         metrics = {} if unseen is None else calibration(self._head, unseen)
         self._head.fit(moments, data.transitions, self._draw_rng)
         self._target_head.copy_fit(self._head)
@@ -110,7 +111,7 @@ class LastLayerFit:
         """The data of this fit; None where ``stop()`` holds."""
         if self.choice.from_minibatches:
             assert self.collected is not None
-            return RegressionData(self.collected, self._source.some_features())
+            return RegressionData(self._source.counted_once(self.collected), self._source.some_features())
         return self._source.replayed(self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, stop)
 
     def unseen_rows(self) -> Rows | None:

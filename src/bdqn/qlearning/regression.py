@@ -48,6 +48,12 @@ class RegressionSource:
         """The data of a regression that has seen nothing."""
         return Moments.zero(self._head.dim, (self._head.num_actions,))
 
+    def counted_once(self, sampled: Moments) -> Moments:
+        """Data of rows that updates sampled from the buffer, as if each transition among them had been sampled once."""
+        rows, transitions = float(sampled.count.sum()), len(self._replay)
+        distinct = -transitions * np.expm1(-rows / transitions)  # expected, of uniform samples with replacement
+        return sampled.scaled(distinct / rows) if rows else sampled
+
     def some_features(self) -> Tensor:
         """Features of a few replayed observations, for metrics."""
         some = self._replay.sample(METRIC_ROWS, self._rng)

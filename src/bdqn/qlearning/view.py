@@ -27,10 +27,10 @@ class QView:
 
     @cached_property
     def std(self) -> Array:
-        """Epistemic standard deviation; only a head with a posterior has one."""
+        """Epistemic standard deviation: of the draws that it picks from, or of the posterior that it draws from."""
         if self.belief is None:
             raise TypeError("This agent keeps no posterior over Q, so it has no spread; use a Bayesian agent (bdqn).")
-        return self.belief.posterior.std(self.belief.x).T
+        return self.belief.std
 
     @cached_property
     def belief(self) -> QBelief | None:

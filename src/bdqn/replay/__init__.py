@@ -1,4 +1,4 @@
-"""The replay memory: every frame stored once, compressed if asked to, equal transitions found.
+"""The replay buffer: every frame stored once, compressed if asked to, equal transitions found.
 
-May import: nothing of the project. NumPy only.
+May import: nothing. Never: torch, gymnasium.
 """

@@ -1,1 +1,4 @@
-"""Reports are made from run directories alone: nothing here trains, or imports torch or Gymnasium."""
+"""Statistics, figures, tables and pages, made from run directories alone: nothing here trains.
+
+May import: agents, bayes, config, linear, qlearning, runs.recording, storage, sweep. Never: torch, gymnasium.
+"""

@@ -1,4 +1,4 @@
 """One training run: its loop, directory and tables, evaluation, playback and progress display.
 
-May import: the learner and everything below it, storage. Not sweep, report, tune or cli.
+May import: config, envs, learner, qlearning, storage. Never: matplotlib.
 """

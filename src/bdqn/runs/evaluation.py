@@ -8,7 +8,6 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.wrappers import TimeLimit
 
 from bdqn.config.seeding import generator, integer_seed
@@ -16,10 +15,8 @@ from bdqn.config.settings import SettingError
 from bdqn.envs import has_time_limit
 from bdqn.envs.interaction import Episode
 from bdqn.learner import Learner
-from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.acting import Actor
 from bdqn.qlearning.finite_checks import check_start, check_step
-from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
-from bdqn.qlearning.view import QView
 
 MAX_STEPS = 27_000  # decisions of an episode that nothing else would end: half an hour of Atari
 
@@ -81,7 +78,6 @@ def evaluate(
     """
     check_can_evaluate(learner)
     agent = learner.agent
-    rng = generator(seed, "evaluation")
     limit: int | None = None
 
     def capped(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
@@ -95,20 +91,17 @@ def evaluate(
     spreads: list[float] = []
     try:
         check_start(envs.obs, agent.steps)
-        index = None
-        starts = True
+        actor = Actor(agent, generator(seed, "evaluation"), greedy=deterministic, epsilon=epsilon)
         while len(finished) < episodes:
             if stop():
                 raise Stopped
-            if starts and not deterministic:
-                index = agent.online.head.draw(rng, 1)  # one draw per episode
-            view = agent.view(envs.obs, index)
+            view = actor.view(envs.obs)
             if spread:
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
-            step = envs.step(_choose(agent, view, epsilon, deterministic, rng))
+            step = envs.step(actor.choose(view))
             check_step(step, agent.steps)
+            actor.advance(step.ended)
             finished += [episode for episode in step.episodes if not episode.failed]
-            starts = bool(step.episodes)
     finally:
         envs.close()
     return Evaluation(
@@ -117,11 +110,3 @@ def evaluate(
         spread=fmean(spreads) if spreads else None,
         cut=sum(episode.truncated and episode.length == limit for episode in finished),
     )
-
-
-def _choose(agent: QAgent, view: QView, epsilon: float, deterministic: bool, rng: np.random.Generator) -> Actions:
-    # An agent that never learns has no mean to be greedy under: what it does is its policy.
-    if deterministic and agent.choices.learns:
-        return epsilon_greedy(view.mean, epsilon, rng)
-    actions = agent.choices.policy(view, agent.steps, rng)
-    return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
 from bdqn.learner import Learner
-from bdqn.qlearning import action_probabilities, rules
+from bdqn.qlearning import action_probabilities
+from bdqn.qlearning.acting import Actor
 from bdqn.report.load import Array
 from bdqn.report.watch import Picture, Recording
 from bdqn.runs.evaluation import check_can_evaluate
@@ -81,26 +82,18 @@ def _play(
     learner: Learner, envs: Environments, painter: _Painter, greedy: bool, rng: np.random.Generator
 ) -> Iterator[_Moment]:
     """Decisions without end; a draw lasts as long as it does in training."""
-    agent = learner.agent
-    drawing = None if greedy else agent.choices.redraw
-    interval = (drawing.acting_steps or drawing.steps) if drawing else 0  # 0: an episode
-    index, age = agent.online.head.mean_index, 0
+    actor = Actor(learner.agent, rng, greedy=greedy)
     while True:
-        redrawn = drawing is not None and age == 0
-        if redrawn:
-            index = agent.online.head.draw(rng, 1)
+        redrawn = actor.redrawn
         obs = envs.obs.copy()
         seen = painter.paint(envs.envs[0], obs[0])
-        view = agent.view(obs, index)
-        follows_mean = greedy and agent.choices.learns
-        action = rules.greedy(view.mean) if follows_mean else agent.choices.policy(view, agent.steps, rng)
+        view = actor.view(obs)
+        action = actor.choose(view)
         step = envs.step(action)
-        ended = bool(step.ended[0])
+        actor.advance(step.ended)
         believed = (view.mean[0], view.draw[0], redrawn)
-        yield _Moment(seen, obs[0], *believed, int(action[0]), float(step.reward[0]), ended, bool(step.terminal[0]))
-        age += 1
-        if age == interval or (ended and not interval):
-            age = 0
+        reward, ended, terminal = float(step.reward[0]), bool(step.ended[0]), bool(step.terminal[0])
+        yield _Moment(seen, obs[0], *believed, int(action[0]), reward, ended, terminal)
 
 
 def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None, Array | None]:

@@ -1,1 +1,4 @@
-"""Many runs as one job: a file says which, an engine carries them out, and every run can be resumed. No torch."""
+"""Many runs as one job: a file names them, an engine carries them out, and every run can be resumed.
+
+May import: config, envs, networks.device, runs, storage. Never: torch, gymnasium.
+"""

@@ -1,0 +1,42 @@
+"""Acting apart from training: an agent's belief and policy, with a generator and draws of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.qlearning.draws import Draws
+
+if TYPE_CHECKING:
+    from bdqn.qlearning.agent import QAgent
+    from bdqn.qlearning.rules import Actions
+    from bdqn.qlearning.view import QView
+
+
+class Actor:
+    """Plays in N environments: greedily under the mean, or as in training, with draws that last as long as there."""
+
+    def __init__(
+        self, agent: QAgent, rng: np.random.Generator, num_envs: int = 1, *, greedy: bool, epsilon: float = 0.0
+    ) -> None:
+        """``epsilon`` is the share of uniformly random actions on top."""
+        self._agent, self._rng, self._greedy, self._epsilon = agent, rng, greedy, epsilon
+        self._draws = Draws(agent.online.head, None if greedy else agent.choices.redraw, num_envs, rng)
+        self.redrawn = not greedy and agent.choices.redraw is not None  # whether the next action follows a new draw
+
+    def view(self, obs: NDArray[Any]) -> QView:
+        """What it believes about Q here, under the draw that acts."""
+        acting = self._draws.acting
+        return self._agent.view(obs, self._draws.training if acting is None else acting)
+
+    def choose(self, view: QView) -> Actions:
+        """One action for each environment."""
+        return self._agent.choose(view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
+
+    def advance(self, ended: NDArray[np.bool_]) -> None:
+        """Each environment has taken a decision; in some an episode ended with it."""
+        before = self._draws.acting
+        self._draws.advance(ended)
+        self.redrawn = self._draws.acting is not before
