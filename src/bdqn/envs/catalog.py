@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 from importlib import import_module
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
@@ -12,6 +13,19 @@ from gymnasium.envs.registration import EnvSpec
 from bdqn.envs.extras import MissingExtra, import_extra
 
 DEEP_SEA_SIZES = range(10, 51, 2)  # those of bsuite
+EXPLORATION: dict[str, tuple[str, dict[str, Any]]] = {  # class and what it is made with; size and seed can be set
+    "Grid": ("Grid", {}),
+    "GridCost": ("Grid", {"step_cost": 0.01}),
+    "GridSlip": ("Grid", {"slip": 0.2}),
+    "GridImage": ("Grid", {"size": 10, "image": True}),
+    "DeceptiveGrid": ("Grid", {"size": 12, "near_reward": 0.1}),
+    "KeyDoor": ("KeyDoor", {}),
+    "KeyDoorImage": ("KeyDoor", {"width": 10, "height": 10, "image": True}),
+    "NChain": ("NChain", {}),
+    "RiverSwim": ("RiverSwim", {}),
+    "Lock": ("Lock", {}),
+    "SwingUp": ("SwingUp", {}),
+}
 MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 
 
@@ -26,6 +40,8 @@ def register_environments() -> None:
         for name, stochastic in (("DeepSea", False), ("StochasticDeepSea", True)):
             kwargs = {"size": size, "stochastic": stochastic}
             gym.register(f"bdqn/{name}{size}-v0", entry_point="bdqn.envs.deep_sea:DeepSea", kwargs=kwargs)
+    for name, (class_name, kwargs) in EXPLORATION.items():
+        gym.register(f"bdqn/{name}-v0", entry_point=f"bdqn.envs.exploration:{class_name}", kwargs=kwargs)
     for game in MINATAR_GAMES:
         for version, minimal_actions in ((0, False), (1, True)):
             env_id = f"MinAtar/{game.title().replace('_', '')}-v{version}"
