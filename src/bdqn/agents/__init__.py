@@ -9,7 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bdqn.agents import bdqn, bdqn_deep, boltzmann, bootstrapped, ddqn, dqn, dropout, ls_dqn, noisy, random, ucb
+from bdqn.agents import (
+    bdqn,
+    bdqn_deep,
+    bdqn_explore,
+    boltzmann,
+    bootstrapped,
+    ddqn,
+    dqn,
+    dropout,
+    ls_dqn,
+    noisy,
+    random,
+    ucb,
+)
 
 if TYPE_CHECKING:
     from bdqn.qlearning.choices import Choices
@@ -36,6 +49,7 @@ AGENTS: dict[str, Recipe] = {
     "ucb": Recipe(ucb.Settings, ucb.choices, "UCB-DQN"),
     "bdqn": Recipe(bdqn.Settings, bdqn.choices, "Bayesian DQN"),
     "bdqn-deep": Recipe(bdqn_deep.Settings, bdqn_deep.choices, "Bayesian DQN whose uncertainty propagates"),
+    "bdqn-explore": Recipe(bdqn_explore.Settings, bdqn_explore.choices, "Bayesian DQN that explores out of the box"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
 Array = NDArray[np.float64]
 
@@ -54,6 +54,16 @@ def _require_pivots(factor: Array, precision: Array) -> None:
     rounding = (factor.shape[-1] + 10) * np.finfo(np.float64).eps * np.diagonal(precision, axis1=-2, axis2=-1)
     if (pivots <= rounding).any():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")
+
+
+def estimated_condition_number(factor: Array) -> Array:
+    """Of the matrices with these Cholesky factors, in the 1-norm, by LAPACK: far cheaper than eigenvalues."""
+    norms = np.abs(factor @ np.swapaxes(factor, -1, -2)).sum(-2).max(-1)
+    estimates = np.empty(factor.shape[:-2])
+    for index in np.ndindex(estimates.shape):
+        reciprocal, _ = lapack.dpocon(factor[index], norms[index], uplo="L")
+        estimates[index] = 1 / reciprocal if reciprocal > 0 else np.inf
+    return estimates
 
 
 def condition_number(precision: Array) -> Array:

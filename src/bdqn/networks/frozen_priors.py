@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bdqn.bayes.resolution import resolution
 from bdqn.networks.heads import EnsembleHead, HeadShape
 from bdqn.networks.torsos import FourierFeatures, ObservationSpec, make_torso, output_width
 
 
-class FrozenQ(nn.Module):
+class FrozenPrior(nn.Module):
+    """A module that gradients do not train."""
+
+    def adapt(self, seen: Tensor, recent: Tensor) -> tuple[float, ...]:
+        """Follow the data, given observations seen earlier and recently; metrics of that, if there are any."""
+        return ()
+
+
+class FrozenQ(FrozenPrior):
     """Frozen random Q-functions of an observation (Osband et al., 2018), ``members`` of them side by side."""
 
     def __init__(
@@ -34,7 +44,7 @@ class FrozenQ(nn.Module):
         return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
 
 
-class FrozenFeatures(nn.Module):
+class FrozenFeatures(FrozenPrior):
     """Frozen random features of an observation, in which what has not been seen differs from what has.
 
     Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
@@ -48,10 +58,20 @@ class FrozenFeatures(nn.Module):
         generator: torch.Generator,
         count: int,
         lengthscale: float,
+        scales: int = 1,
     ) -> None:
+        """``scales`` lengthscales, from half of the given one on, each twice the last; 1: only the given one."""
         super().__init__()
         self.torso = make_torso(spec, generator)
-        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator)
+        self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
+        self._finest = lengthscale
 
     def forward(self, obs: Tensor) -> Tensor:
         return self.features.forward(self.torso.forward(obs))
+
+    def adapt(self, seen: Tensor, recent: Tensor) -> tuple[float, ...]:
+        """As fine as given, or coarser until recent observations are known: the lengthscale, and their novelty."""
+        old, new = (self.torso.forward(obs).cpu().numpy().astype(np.float64) for obs in (seen, recent))
+        lengthscale, novelty = resolution(old, new, self._finest)
+        self.features.coarsen(lengthscale / self._finest)
+        return lengthscale, novelty

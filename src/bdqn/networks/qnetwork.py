@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bdqn.config.memory import free_memory
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training
+from bdqn.networks.frozen_priors import FrozenPrior
 from bdqn.networks.heads import Head, HeadShape, Index
-from bdqn.networks.torsos import ObservationSpec, make_torso, output_width, user_torso
+from bdqn.networks.torsos import Encoder, ObservationSpec, make_torso, output_width, user_torso
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakeFrozenPrior = Callable[
-    [ObservationSpec, list[int], int, torch.Generator], nn.Module
+    [ObservationSpec, list[int], int, torch.Generator], FrozenPrior
 ]  # (obs, hidden, actions, generator)
 
 
@@ -29,7 +31,7 @@ class QNetwork(nn.Module):
     """
 
     def __init__(
-        self, torso: nn.Module, head: Head, prior: nn.Module | None = None, *, in_bfloat16: bool = False
+        self, torso: nn.Module, head: Head, prior: FrozenPrior | None = None, *, in_bfloat16: bool = False
     ) -> None:
         super().__init__()
         self.torso = torso
@@ -51,6 +53,19 @@ class QNetwork(nn.Module):
             beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.frozen_width :]
             x = torch.cat([x, beside], dim=1)
         return self.head.features(x)
+
+    @property
+    def follows_range(self) -> bool:
+        """Whether unbounded observations are scaled by the range seen."""
+        return any(encoder.unbounded is not None for encoder in self._encoders())
+
+    def follow_range(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        """Scale unbounded observations by this range."""
+        for encoder in self._encoders():
+            encoder.follow(low, high)
+
+    def _encoders(self) -> Iterator[Encoder]:
+        return (layer for layer in self.modules() if isinstance(layer, Encoder))
 
     def q(self, phi: Tensor, index: Index) -> Tensor:
         return self.head.forward(phi, index)

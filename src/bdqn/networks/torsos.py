@@ -34,6 +34,7 @@ class ObservationSpec:
     first_category: int = 0
     low: NDArray[np.float32] | None = None  # declared bounds, infinite where there are none
     high: NDArray[np.float32] | None = None
+    follows_range: bool = False  # numbers without declared bounds are scaled by the range seen so far
     stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
 
     @property
@@ -80,6 +81,7 @@ class Encoder(nn.Module):
 
     offset: Tensor
     scale: Tensor
+    followed: Tensor  # which numbers have been scaled by what was seen
 
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
@@ -93,9 +95,28 @@ class Encoder(nn.Module):
         self.shifts, self.scales = bool((offset != 0).any()), bool((scale != 1).any())
         self.converts = spec.dtype != np.float32  # an operation that does nothing takes its time, too
         self.flattens = not spec.is_image and len(spec.shape) != 1
-        # Not learned and derived from the space, so not part of saved states.
-        self.register_buffer("offset", torch.as_tensor(offset), persistent=False)
-        self.register_buffer("scale", torch.as_tensor(scale), persistent=False)
+        self.unbounded = _unbounded(spec) if spec.follows_range else None
+        follows = self.unbounded is not None
+        if follows:
+            offset, scale = (np.broadcast_to(part, spec.shape).copy() for part in (offset, scale))
+            self.shifts = self.scales = True
+            self.register_buffer("followed", torch.zeros(spec.shape, dtype=torch.bool))
+        # Unless they follow the range seen, they derive from the space, and need not be part of saved states.
+        self.register_buffer("offset", torch.as_tensor(offset), persistent=follows)
+        self.register_buffer("scale", torch.as_tensor(scale), persistent=follows)
+
+    def follow(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        """Scale unbounded numbers by the range seen, and again whenever that has doubled.
+
+        Not at every step: what looked like this must look the same while the network learns.
+        """
+        assert self.unbounded is not None
+        half, middle = (torch.as_tensor(part, dtype=torch.float32) for part in ((high - low) / 2, (high + low) / 2))
+        half = torch.where(half > 0, half, torch.ones_like(half)).to(self.scale.device)
+        due = torch.as_tensor(self.unbounded, device=half.device) & (~self.followed | (self.scale * half > 2))
+        self.offset.copy_(torch.where(due, middle.to(half.device), self.offset))
+        self.scale.copy_(torch.where(due, 1 / half, self.scale))
+        self.followed |= due
 
     def forward(self, obs: Tensor) -> Tensor:
         if self.categories:
@@ -150,12 +171,21 @@ class FourierFeatures(nn.Module):
     frequencies: Tensor
     phases: Tensor
 
-    def __init__(self, inputs: int, count: int, lengthscale: float, generator: torch.Generator) -> None:
+    def __init__(
+        self, inputs: int, count: int, lengthscale: float, generator: torch.Generator, scales: int = 1
+    ) -> None:
         super().__init__()
         frequencies = torch.randn(count, inputs, generator=generator) / lengthscale
+        if scales > 1:  # half of the lengthscale, itself, twice, four times, ... in turn
+            frequencies *= 2.0 ** (1 - torch.arange(count) % scales)[:, None]
         self.register_buffer("frequencies", frequencies)
+        self._given = frequencies.clone()
         self.register_buffer("phases", 2 * math.pi * torch.rand(count, generator=generator))
         self.scale = math.sqrt(2 / count)
+
+    def coarsen(self, factor: float) -> None:
+        """See this many times coarser than given, along the same random directions."""
+        self.frequencies.copy_(self._given / factor)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.scale * torch.cos(linear(x, self.frequencies, self.phases))
@@ -173,6 +203,16 @@ def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.
     # What starts at zero stays there: ones among zeros say where, and would drown among as many minus ones.
     low = np.where(low == 0, -high, low)
     return ((low + high) / 2).astype(np.float32), (2 / (high - low)).astype(np.float32)
+
+
+def _unbounded(spec: ObservationSpec) -> NDArray[np.bool_] | None:
+    """Which numbers of a vector have no declared bounds; None: all have, or it is no vector of numbers."""
+    if spec.categories or spec.dtype == np.bool_ or len(spec.shape) != 1:
+        return None
+    if spec.low is None or spec.high is None:
+        return np.ones(spec.shape, np.bool_)
+    free: NDArray[np.bool_] = (np.abs(spec.low) >= 1e30) | (np.abs(spec.high) >= 1e30)
+    return free if free.any() else None
 
 
 def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:

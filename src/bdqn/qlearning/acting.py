@@ -35,8 +35,8 @@ class Actor:
         """One action for each environment."""
         return self._agent.choose(view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
 
-    def advance(self, ended: NDArray[np.bool_]) -> None:
+    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64]) -> None:
         """Each environment has taken a decision; in some an episode ended with it."""
         before = self._draws.acting
-        self._draws.advance(ended)
+        self._draws.advance(ended, reward)
         self.redrawn = self._draws.acting is not before

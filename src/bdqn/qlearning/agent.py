@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent_state import agent_state, load_agent_state
+from bdqn.qlearning.boldness import METRICS as BOLDNESS_METRICS
+from bdqn.qlearning.boldness import Boldness
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.finite_checks import check_loss, check_network, check_optimizer, check_start, check_step
@@ -59,6 +62,8 @@ class QAgent:
         network: nn.Module | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
+        if choices.fit is not None and choices.fit.adapts:
+            spec = replace(spec, follows_range=True)
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)
@@ -79,10 +84,15 @@ class QAgent:
             n_steps=training.n_steps,
             members=choices.members,
         )
-        names = ("explore", "draw", "replay", "refit", *(["masks"] if choices.masks else []))
+        optional = {"masks": choices.masks is not None, "boldness": choices.bold_decay > 0}
+        names = ("explore", "draw", "replay", "refit", *(name for name, there in optional.items() if there))
         self.rngs = {name: generator(seed, name) for name in names}
         self.targets = TDTargets(self.online, self.target, training, self.device)
-        self.draws = Draws(self.online.head, choices.redraw, num_envs, self.rngs["draw"])
+        boldness = None
+        if choices.bold_decay:
+            horizon = round(1 / max(1 - training.gamma, 1e-6))
+            boldness = Boldness(choices.bold_decay, horizon, num_envs, self.rngs["boldness"])
+        self.draws = Draws(self.online.head, choices.redraw, num_envs, self.rngs["draw"], boldness)
         self.last_layer: LastLayerFit | None = None
         if choices.fit is not None:
             self.last_layer = LastLayerFit(
@@ -138,7 +148,7 @@ class QAgent:
             if not self.targets.reward_unit and (step.reward.any() or before < self.training.learning_starts):
                 self.targets.reward_unit = self.replay.rms_reward()
             self._learn_what_is_due(before)
-        self.draws.advance(step.ended)
+        self.draws.advance(step.ended, step.reward)
         self.fit_if_due(stop)
 
     def _store(self, action: Actions, step: Step) -> None:
@@ -157,10 +167,14 @@ class QAgent:
         for _ in range(self._intervals_passed(before, training.train_freq)):
             self.update()
         # The fit comes after it: the posterior must be fitted to the features that the target evaluates it on.
-        if self._intervals_passed(before, training.target_update_interval):
+        if self.last_layer is None or not self.last_layer.choice.growth:
+            if self._intervals_passed(before, training.target_update_interval):
+                self.sync()
+            if self.last_layer is not None:
+                self.last_layer.schedule(self._intervals_passed(before, self.last_layer.choice.interval))
+        elif self.last_layer.schedule_by_growth(self.steps):
             self.sync()
-        if self.last_layer is not None:
-            self.last_layer.schedule(self._intervals_passed(before, self.last_layer.choice.interval))
+            self.metrics |= self.last_layer.prepare()
 
     def _intervals_passed(self, before: int, interval: int) -> int:
         """How many multiples of ``interval``, counted from the start of learning, the last step passed."""
@@ -230,6 +244,8 @@ class QAgent:
         """Fit the last layer now, if it has a closed form; says whether that was done before ``stop()`` held."""
         metrics = {} if self.last_layer is None else self.last_layer.run(self.steps, stop)
         self.metrics |= metrics or {}
+        if self.draws.boldness is not None:
+            self.metrics |= self.draws.boldness.metrics()
         return metrics is not None
 
     def check_finite(self) -> None:
@@ -243,7 +259,8 @@ class QAgent:
     def metric_names(self) -> tuple[str, ...]:
         """Every metric that this agent will ever report."""
         loss = ("train/loss",) if self.choices.learns else ()
-        return loss + (() if self.last_layer is None else self.last_layer.metric_names)
+        bold = () if self.draws.boldness is None else BOLDNESS_METRICS
+        return loss + (() if self.last_layer is None else self.last_layer.metric_names) + bold
 
     def state(self) -> dict[str, Any]:
         """Everything but the replay buffer, as nested dictionaries of tensors, arrays and JSON values (not copies)."""

@@ -56,6 +56,7 @@ class Choices:
     redraw: Redraw | None
     bootstrap: Bootstrap
     fit: Fit | None = None  # when the last layer is fitted in closed form; None: gradients train it
+    bold_decay: float = 0.0  # how fast the share of segments falls that the worse kind of draw gets; 0: none are bold
     masks: Masks | None = None
     frozen_prior: MakeFrozenPrior | None = None  # a frozen random module beside the torso
     copies: int = 1  # how many numbers the head trains for each weight of the dense layers
@@ -72,6 +73,7 @@ def describe(choices: Choices) -> dict[str, str]:
     extras = {
         "refit": choices.fit is not None,
         "backups": choices.fit is not None and choices.fit.keeps_rows,
+        "boldness": choices.bold_decay > 0,
         "masks": choices.masks is not None,
         "prior": choices.frozen_prior is not None,
         "no learning": not choices.learns,

@@ -17,11 +17,20 @@ from bdqn.networks.heads import TrainingIndices, regression_head
 from bdqn.networks.threads import numpy_threads
 from bdqn.qlearning.diagnostics import POSTERIOR_METRICS, PosteriorWatch, Rows, calibration
 from bdqn.qlearning.draws import Draws
-from bdqn.qlearning.regression import RegressionData, RegressionSource
+from bdqn.qlearning.regression import ADAPTED_METRICS, RegressionData, RegressionSource
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
 
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Fit, and update the target network, when the data have grown by a share: early fits are cheap, and decide."""
+
+    share: float
+    least: int  # decisions between two fits, at least
+    most: int  # and at most
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Fit:
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
     keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
+    growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
+    adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
 
@@ -53,6 +64,7 @@ class LastLayerFit:
         """``rngs`` are the agent's, of which it uses "refit" and "draw"; ``bootstrap`` is that of its updates."""
         self.choice = fit
         self.due = False  # true between decisions only where a fit was interrupted
+        self._last_due = -1  # the decision at which a fit was last due, where that goes by growth; -1: never
         self._head, self._target_head = regression_head(targets.online.head), regression_head(targets.target.head)
         self._draws, self._rng, self._draw_rng = draws, rngs["refit"], rngs["draw"]
         self._update_bootstrap = bootstrap
@@ -65,12 +77,29 @@ class LastLayerFit:
     @property
     def metric_names(self) -> tuple[str, ...]:
         """Every metric that ``run`` reports."""
-        return POSTERIOR_METRICS if self._head.posterior is not None else ()
+        adapted = ADAPTED_METRICS if self.choice.adapts else ()
+        return (POSTERIOR_METRICS if self._head.posterior is not None else ()) + adapted
 
     def schedule(self, intervals_passed: int) -> None:
         """A fit is due if an interval has passed since the last decision, or if there was none yet."""
         if intervals_passed or (self.choice.at_start and not self._head.fitted):
             self.due = True
+
+    def schedule_by_growth(self, decision: int) -> bool:
+        """Whether a fit is due because the data have grown enough since the last one."""
+        growth = self.choice.growth
+        assert growth is not None
+        gap = min(growth.most, max(growth.least, growth.share * self._last_due))
+        if self._last_due >= 0 and decision - self._last_due < gap:
+            return False
+        self.due, self._last_due = True, decision
+        return True
+
+    @torch.no_grad()
+    def prepare(self) -> dict[str, float]:
+        """Let frozen features and the range of observations follow the data; both networks are equal here."""
+        with numpy_threads():
+            return self._source.adapt() if self.choice.adapts else {}
 
     def collect(self, phi: Tensor, batch: Batch, target: Tensor) -> None:
         """Take note of the rows of one update, where the data come from minibatches."""
@@ -129,11 +158,14 @@ class LastLayerFit:
 
     def state(self) -> dict[str, Any]:
         collected = {} if self.collected is None else {"collected": vars(self.collected)}
-        return {"refit_due": self.due, "spread_watch": vars(self._watch), **collected}
+        grown = {} if self.choice.growth is None else {"last_due": self._last_due}
+        return {"refit_due": self.due, "spread_watch": vars(self._watch), **grown, **collected}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.due = bool(state["refit_due"])
+        if self.choice.growth is not None:
+            self._last_due = int(state["last_due"])
         vars(self._watch).update({name: state["spread_watch"][name] for name in vars(self._watch)})
         if self.collected is not None:
             self.collected = Moments(**{name: np.array(value) for name, value in state["collected"].items()})

@@ -24,6 +24,9 @@ OBSERVED_TOGETHER = 1 << 21  # numbers in the observations of one forward pass: 
 ADDED_TOGETHER = 4096  # rows added to the Gram matrices at once: those are megabytes, to be passed over each time
 METRIC_ROWS = 256  # rows that metrics are taken at
 
+SEEN, RECENT = 500, 100  # observations that decide how fine frozen features are
+ADAPTED_METRICS = ("posterior/lengthscale", "posterior/novelty")
+
 Counts = NDArray[np.int64]
 
 
@@ -47,6 +50,23 @@ class RegressionSource:
     def no_data(self) -> Moments:
         """The data of a regression that has seen nothing."""
         return Moments.zero(self._head.dim, (self._head.num_actions,))
+
+    def adapt(self) -> dict[str, float]:
+        """Bring unbounded observations to the range seen, and frozen features to the resolution that the data allow."""
+        replay, online = self._replay, self._targets.online
+        env, slot = replay.index()
+        if online.follows_range:
+            frames = replay.observations(env, slot)
+            online.follow_range(frames.min(0), frames.max(0))
+        metrics: dict[str, float] = {}
+        if online.prior is not None:
+            first = len(env) - max(1, len(env) // 10)  # of the recent tenth
+            past = self._rng.choice(max(first, 1), min(SEEN, max(first, 1)), replace=False)
+            recent = first + self._rng.choice(len(env) - first, min(RECENT, len(env) - first), replace=False)
+            seen, met = (self._targets.tensor(replay.observations(env[i], slot[i])) for i in (past, recent))
+            metrics = dict(zip(ADAPTED_METRICS, online.prior.adapt(seen, met), strict=False))
+        self._targets.sync()
+        return metrics
 
     def counted_once(self, sampled: Moments) -> Moments:
         """Data of rows that updates sampled from the buffer, as if each transition among them had been sampled once."""

@@ -10,6 +10,7 @@ from bdqn.networks.heads.least_squares import LeastSquaresHead
 from bdqn.networks.heads.linear import LinearHead
 from bdqn.networks.heads.noisy import NoisyHead
 from bdqn.networks.heads.regression import RegressionHead, regression_head
+from bdqn.networks.heads.scale_free import ScaleFree, ScaleFreeHead
 from bdqn.networks.heads.trained_last_layer import TrainedMeanHead, TrainedPriorMeanHead
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "QBelief",
     "RegressionHead",
     "Roles",
+    "ScaleFree",
+    "ScaleFreeHead",
     "TrainedMeanHead",
     "TrainedPriorMeanHead",
     "TrainingIndices",

@@ -78,6 +78,10 @@ class Head(nn.Module, ABC):
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """The indices of one update on a batch of ``rows``, where ``draw`` is the current training draw."""
 
+    def draw_bold(self, rng: np.random.Generator, count: int) -> Index:
+        """``count`` indices that look further past what is known; a head without such gives its ordinary ones."""
+        return self.draw(rng, count)
+
     def q_of_draws(self, phi: Tensor) -> Tensor | None:
         """Q under each index that ``draw`` picks from (draws, batch, actions); None: it makes new ones each time."""
         return None

@@ -1,0 +1,107 @@
+"""Bayesian DQN that explores out of the box, whatever rewards and observations are counted in. This is bdqn-deep with:
+
+- a scale-free posterior: the prior is over Q, in the unit of the values seen; the noise is that of the residuals
+- fits, and target updates, whenever the data have grown by a share: early fits are cheap, and decide what is explored
+- frozen features of several lengthscales, as fine as recent observations allow
+- bold draws beside the modest ones, which act where they pay
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bdqn.agents import bdqn, bdqn_deep
+from bdqn.config.settings import SettingError, setting
+
+if TYPE_CHECKING:
+    from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
+    from bdqn.qlearning.choices import Choices
+
+
+@dataclass(frozen=True)
+class Settings(bdqn_deep.Settings):
+    """The posterior, its draws, and what lets them explore; each change can be switched off."""
+
+    backup_draws: int = setting(5, "draws of each kind that a fit prepares, to act by", minimum=1, maximum=1000)
+    backup_bound: float = setting(
+        100.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
+    )
+    value_spread: float = setting(
+        0.05, "prior standard deviation of Q, as a share of the values seen; 0: prior_var and noise decide", minimum=0
+    )
+    prior_share: float = setting(0.9, "share of the prior variance that prior features have", minimum=0, maximum=1)
+    least_noise: float = setting(1e-3, "least noise variance, as a share of the prior's", minimum=1e-12)
+    boldness: float = setting(
+        10.0, "prior standard deviation of Q under bold draws, as a share of the values seen; 0: none", minimum=0
+    )
+    bold_least_noise: float = setting(
+        1e-6, "least noise variance under bold draws, as a share of their prior's", minimum=1e-12
+    )
+    bold_decay: float = setting(
+        1 / 3,
+        "segment n goes to the worse kind of draw with probability n^-this; 1: all draws are bold",
+        minimum=1e-3,
+        maximum=1,
+    )
+    prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
+    adapt: bool = setting(True, "prior features and the range of unbounded observations follow the data")
+    refit_growth: float = setting(0.05, "fit when the data have grown by this share; 0: at fixed intervals", minimum=0)
+    refit_least: int = setting(50, "decisions between such fits, at least", minimum=1)
+    refit_most: int = setting(1_000, "decisions between such fits, at most", minimum=1)
+
+
+def choices(settings: Settings) -> Choices:
+    """bdqn-deep's choices with another prior, other draws and another schedule."""
+    from bdqn.qlearning.last_layer import Growth
+
+    if settings.value_spread and settings.last_layer != "regression":
+        raise SettingError("value_spread fits the last layer alone: set last_layer = regression, or value_spread = 0.")
+    deep = bdqn_deep.choices(settings)
+    assert deep.fit is not None
+    growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most)
+    return replace(
+        deep,
+        head=_scale_free(settings) if settings.value_spread else deep.head,
+        frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
+        bold_decay=settings.bold_decay if settings.value_spread and settings.boldness else 0.0,
+        fit=replace(
+            deep.fit,
+            keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
+            growth=growth if settings.refit_growth else None,
+            adapts=settings.adapt and bool(settings.refit_growth),
+        ),
+    )
+
+
+def _scale_free(settings: Settings) -> MakeHead:
+    from functools import partial
+
+    from bdqn.networks.heads import Backups, ScaleFree, ScaleFreeHead
+
+    return partial(
+        ScaleFreeHead,
+        scale_free=ScaleFree(
+            settings.value_spread,
+            settings.prior_share,
+            settings.least_noise,
+            settings.boldness,
+            settings.bold_least_noise,
+        ),
+        backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound),
+        temperature=settings.temperature,
+        **bdqn.head_options(settings),
+    )
+
+
+def _frozen_features(settings: Settings) -> MakeFrozenPrior:
+    from functools import partial
+
+    from bdqn.networks.frozen_priors import FrozenFeatures
+
+    return partial(
+        FrozenFeatures,
+        count=settings.prior_features,
+        lengthscale=settings.prior_lengthscale,
+        scales=settings.prior_scales,
+    )

@@ -1,0 +1,83 @@
+"""Boldness: modest or bold draws, chosen segment by segment, by what each kind has returned lately.
+
+A segment is an episode, or a horizon 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
+act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
+other one with probability n^(-1/3): n^(2/3) trials in n is the rate of explore-then-commit, so whatever bold draws can
+find, they have time to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
+MODEST, BOLD = 0, 1
+METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return")
+
+
+class Boldness:
+    """Which kind of draw acts in each of N environments."""
+
+    def __init__(self, decay: float, length: int, num_envs: int, rng: np.random.Generator) -> None:
+        """``decay`` is the exponent of n: at 0 no draw is bold, from 1 on all are. ``length`` is a segment's."""
+        self.decay, self.length, self._rng = decay, length, rng
+        self.kinds = np.full(num_envs, BOLD if decay else MODEST)
+        self._segments = 0  # since the two kinds first differed
+        self._total, self._weight = np.zeros(2), np.zeros(2)
+        self._return, self._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+
+    @property
+    def records(self) -> NDArray[np.float64]:
+        """The mean return of recent segments, modest and bold; NaN before the first."""
+        return np.where(self._weight > 0, self._total / np.maximum(self._weight, 1e-300), np.nan)
+
+    def add(self, reward: NDArray[np.float64], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """One more decision in each environment; says where a segment ends, so that another kind may act."""
+        self._return += reward
+        self._steps += 1
+        over = ended | (self._steps >= self.length)
+        for env in np.flatnonzero(over):
+            kind = self.kinds[env]
+            self._total[kind] = KEPT * self._total[kind] + self._return[env]
+            self._weight[kind] = KEPT * self._weight[kind] + 1
+            self._return[env], self._steps[env] = 0.0, 0
+            self.kinds[env] = self._pick(int(kind))
+        return over
+
+    def _pick(self, kind: int) -> int:
+        if self.decay in (0, 1):
+            return kind
+        if not self._weight.all():
+            return int(np.argmin(self._weight))
+        records = self.records
+        if abs(records[MODEST] - records[BOLD]) <= 1e-9 * np.abs(records).max():
+            return BOLD
+        self._segments += 1
+        better = int(np.argmax(records))
+        return 1 - better if self._rng.random() < min(0.5, self._segments**-self.decay) else better
+
+    def metrics(self) -> dict[str, float]:
+        """Which kind acts, and what each has returned; a kind that has not acted yet is left out."""
+        values = ((self.kinds == BOLD).mean(), *self.records)
+        return {name: float(value) for name, value in zip(METRICS, values, strict=True) if np.isfinite(value)}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "kinds": self.kinds,
+            "segments": self._segments,
+            "total": self._total,
+            "weight": self._weight,
+            "return": self._return,
+            "steps": self._steps,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what ``state`` gave."""
+        self.kinds, self._total, self._weight, self._return, self._steps = (
+            np.array(state[name]) for name in ("kinds", "total", "weight", "return", "steps")
+        )
+        self._segments = int(state["segments"])

@@ -1,0 +1,110 @@
+"""The agent that explores out of the box: what it is made of, what switches it off, and that units do not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import bdqn
+from bdqn.qlearning.boldness import BOLD
+from bdqn.storage.checkpoints import Checkpoints
+
+SMALL = {"learning_starts": 100, "features": 16, "buffer_size": 2000, "prior_features": 64}
+OFF = {"value_spread": 0.0, "refit_growth": 0.0, "prior_features": 0, "backup_sweeps": 0}
+
+
+def returns_of(env: Any, decisions: int, **settings: Any) -> list[float]:
+    returns: list[float] = []
+    learner = bdqn.make("bdqn-explore", env, **settings)
+    learner.learn(decisions, lambda _, step: returns.extend(e.raw_return for e in step.episodes))
+    return returns
+
+
+def test_with_every_change_switched_off_it_is_bayesian_dqn() -> None:
+    shared = {"learning_starts": 100, "n_steps": 1, "buffer_size": 2000, "features": 16}
+    plain, off = (
+        bdqn.make(agent, "CartPole-v1", **shared, **own).learn(900).agent
+        for agent, own in (("bdqn", {}), ("bdqn-explore", OFF))
+    )
+    for name, value in plain.online.state_dict().items():
+        assert np.array_equal(value, off.online.state_dict()[name]), name
+    assert plain.online.head.fitted
+
+
+@pytest.mark.parametrize(
+    "name", ["value_spread", "refit_growth", "prior_features", "backup_sweeps", "boldness", "adapt"]
+)
+def test_each_change_can_be_switched_off_alone(name: str) -> None:
+    off = {name: False if name == "adapt" else 0}
+    learner = bdqn.make("bdqn-explore", "CartPole-v1", **{**SMALL, **off}).learn(300)
+    assert learner.agent.online.head.fitted
+
+
+def test_a_key_and_a_door_are_found_with_the_defaults() -> None:
+    returns = returns_of("bdqn/KeyDoor-v0", 2000, env_kwargs={"width": 8})
+    assert np.mean(returns[-10:]) > 0.7
+
+
+class Scaled(gym.Wrapper[Any, Any, Any, Any]):
+    """Rewards, and observations without declared bounds, counted in another unit."""
+
+    def __init__(self, reward: float, observation: float) -> None:
+        super().__init__(gym.make("bdqn/Grid-v0", size=6))
+        self.reward, self.by = reward, np.float32(observation)
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, self.env.observation_space.shape, np.float32)
+
+    def reset(self, **options: Any) -> Any:
+        obs, info = self.env.reset(**options)
+        return obs * self.by, info
+
+    def step(self, action: Any) -> Any:
+        obs, reward, *rest = self.env.step(action)
+        return obs * self.by, float(reward) * self.reward, *rest
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_rewards_changes_nothing(unit: float) -> None:
+    areas = [np.mean(returns_of(lambda u=u: Scaled(u, 1.0), 3000)) / u for u in (1.0, unit)]
+    assert areas[0] > 0.3
+    assert areas[1] == pytest.approx(areas[0], rel=0.1)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_the_unit_of_observations_changes_little(unit: float) -> None:
+    areas = [np.mean(returns_of(lambda u=u: Scaled(1.0, u), 3000)) for u in (1.0, unit)]
+    assert areas[0] > 0.3
+    assert areas[1] == pytest.approx(areas[0], rel=0.1)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_resumed_run_continues_exactly(num_envs: int, tmp_path: Any) -> None:
+    whole = bdqn.make("bdqn-explore", "CartPole-v1", num_envs=num_envs, **SMALL).learn(420)
+    cut = bdqn.make("bdqn-explore", "CartPole-v1", num_envs=num_envs, **SMALL).learn(240)
+    Checkpoints(tmp_path).save(cut)
+    resumed = Checkpoints(tmp_path).load().learner.learn(180)
+    for name, value in whole.agent.online.state_dict().items():
+        assert np.array_equal(value, resumed.agent.online.state_dict()[name]), name
+    assert np.array_equal(whole.agent.draws.acting, resumed.agent.draws.acting)
+    assert whole.agent.metrics == resumed.agent.metrics
+
+
+def test_bold_draws_act_where_they_are_chosen_and_never_train() -> None:
+    agent = bdqn.make("bdqn-explore", "bdqn/KeyDoor-v0", num_envs=4, **SMALL).learn(400).agent
+    head, draws = agent.online.head, agent.draws
+    bold, modest = ({row.numpy().tobytes() for row in pool} for pool in (head.bold_pool, head.pool))
+    assert draws.training.numpy().tobytes() in modest
+    for kind, acting in zip(draws.boldness.kinds, draws.acting, strict=True):
+        assert acting.numpy().tobytes() in (bold if kind == BOLD else modest)
+
+
+def test_fits_follow_the_growth_of_the_data() -> None:
+    learner = bdqn.make("bdqn-explore", "CartPole-v1", **{**SMALL, "refit_growth": 0.5, "refit_most": 150})
+    fitted: list[int] = []
+    agent = learner.agent
+    run = agent.last_layer.run
+    agent.last_layer.run = lambda *a: (fitted.append(agent.steps), run(*a))[1]  # type: ignore[method-assign]
+    learner.learn(700)
+    assert fitted == [100, 150, 225, 338, 488, 638]  # 50 at least, half as much again, at most 150 later

@@ -1,0 +1,52 @@
+"""Noise from residuals, priors over functions, and the resolution that data allow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bdqn.bayes.empirical import fit_by_residuals, fit_given_noise
+from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.resolution import KNOWN, resolution
+
+
+def moments(scale: float = 1.0) -> Moments:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 300, 4))
+    y = scale * (x @ np.array([1.0, -2.0, 0.0, 0.5]) + 0.1 * rng.standard_normal((2, 300)))
+    return Moments.zero(4, (2,)).add(x, y)
+
+
+def test_with_known_noise_and_one_variance_it_is_the_fixed_prior() -> None:
+    ours, plain = fit_given_noise(moments(), np.full(4, 0.3), np.full(2, 3.0)), fit(moments(), Prior(0.3, Fixed(3.0)))
+    assert ours.mean == pytest.approx(plain.mean, rel=1e-12)
+    assert ours.factor == pytest.approx(plain.factor, rel=1e-12)
+
+
+def test_each_weight_has_a_prior_variance_of_its_own() -> None:
+    nothing = fit_given_noise(Moments.zero(2, (1,)), np.array([4.0, 0.25]), np.ones(1))
+    assert nothing.std(np.eye(2)) == pytest.approx(np.array([[2.0, 0.5]]))
+
+
+def test_noise_is_that_of_the_residuals_and_never_below_the_floor() -> None:
+    assert np.sqrt(fit_by_residuals(moments(), np.ones(4), 1e-9).noise_var) == pytest.approx(0.1, rel=0.1)
+    assert (fit_by_residuals(moments(), np.ones(4), 0.5).noise_var >= 0.5).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_the_unit_of_targets_does_not_matter(scale: float) -> None:
+    plain, scaled = (fit_by_residuals(moments(unit), np.full(4, unit**2), 1e-6 * unit**2) for unit in (1.0, scale))
+    assert scaled.mean == pytest.approx(scale * plain.mean, rel=1e-9)
+    assert scaled.std(np.eye(4)) == pytest.approx(scale * plain.std(np.eye(4)), rel=1e-9)
+
+
+def test_what_recurs_is_told_apart_and_what_does_not_is_generalised() -> None:
+    rng = np.random.default_rng(0)
+    places = np.eye(20)[rng.integers(20, size=600)]
+    lengthscale, novelty = resolution(places[:500], places[500:], 0.5)
+    assert lengthscale == 0.5
+    assert novelty < 0.01
+    screens = rng.standard_normal((600, 2000))
+    lengthscale, novelty = resolution(screens[:500], screens[500:], 0.5)
+    assert lengthscale == 128.0  # twice the distance between any two of them
+    assert novelty <= KNOWN

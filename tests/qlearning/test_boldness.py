@@ -1,0 +1,68 @@
+"""Which kind of draw acts: bold while nothing tells the two apart, then the better one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bdqn.qlearning.boldness import BOLD, MODEST, Boldness
+
+
+def make(decay: float = 1 / 3, length: int = 100, num_envs: int = 1) -> Boldness:
+    return Boldness(decay, length, num_envs, np.random.default_rng(0))
+
+
+def play(boldness: Boldness, returns: tuple[float, float], segments: int) -> list[int]:
+    """Episodes of one decision each, which return as much as their kind does."""
+    kinds = []
+    for _ in range(segments):
+        kinds.append(int(boldness.kinds[0]))
+        assert boldness.add(np.array([returns[kinds[-1]]]), np.array([True])).all()
+    return kinds
+
+
+def test_bold_while_it_makes_no_difference() -> None:
+    kinds = play(make(), (0.0, 0.0), 50)
+    assert kinds.count(MODEST) == 1  # tried once, to know
+
+
+@pytest.mark.parametrize(("returns", "better"), [((1.0, 0.2), MODEST), ((0.1, 0.3), BOLD), ((-0.5, -0.9), MODEST)])
+def test_the_better_kind_acts_and_the_other_ever_less(returns: tuple[float, float], better: int) -> None:
+    kinds = np.array(play(make(), returns, 3000))
+    first, last = (kinds[:300] != better).mean(), (kinds[-1000:] != better).mean()
+    assert 0.05 < last < 0.1 < first < 0.4
+
+
+def test_a_long_episode_has_several_segments() -> None:
+    boldness = make(length=10)
+    ends = [bool(boldness.add(np.zeros(1), np.array([False]))[0]) for _ in range(20)]
+    assert ends == ([False] * 9 + [True]) * 2
+
+
+def test_the_exponent_one_is_always_bold() -> None:
+    assert set(play(make(1.0), (1.0, 0.0), 20)) == {BOLD}
+
+
+def test_environments_have_kinds_of_their_own_and_one_record() -> None:
+    boldness = make(num_envs=3)
+    for _ in range(300):
+        reward = np.where(boldness.kinds == BOLD, 0.0, 1.0)
+        boldness.add(reward, np.array([True, True, False]))
+    assert boldness.records[MODEST] >= 1.0  # the third one's segments are long
+    assert boldness.records[BOLD] == 0.0
+    assert boldness.metrics()["explore/modest_return"] > boldness.metrics()["explore/bold_return"]
+
+
+def test_a_restored_one_continues_exactly() -> None:
+    whole, cut = make(num_envs=2), make(num_envs=2)
+    rewards = np.random.default_rng(1).random((200, 2))
+    ended = np.random.default_rng(2).random((200, 2)) < 0.2
+    restored = make(num_envs=2)
+    for i in range(200):
+        whole.add(rewards[i], ended[i])
+        (cut if i < 100 else restored).add(rewards[i], ended[i])
+        if i == 99:
+            restored.load_state(cut.state())
+            restored._rng.bit_generator.state = cut._rng.bit_generator.state
+    assert np.array_equal(whole.kinds, restored.kinds)
+    assert np.array_equal(whole.records, restored.records)
