@@ -128,7 +128,7 @@ def test_help_for_an_agent_lists_its_settings_with_the_presets_values(
     text = shown(capsys, "train", "--agent", agent, "--env", "CartPole-v1", "--preset", "paper", "--help")
     for name in settings_of(AGENTS[agent].settings):
         assert f"--{name.replace('_', '-')} " in text
-    rate = "0.0025" if agent in ("bdqn", "bdqn-deep", "ucb") else "0.00025"
+    rate = "0.0025" if agent in ("bdqn", "bdqn-deep", "bdqn-explore", "ucb") else "0.00025"
     assert f"step size of the optimizer [{rate}]" in text
     assert "--protocol" not in text
     assert "--protocol" in shown(capsys, "train", "--agent", agent, "--env", "ALE/Pong-v5", "--help")
