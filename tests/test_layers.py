@@ -97,6 +97,8 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ),
     ("bdqn.storage.replay_segments", ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.learner"), ()),
     ("bdqn.config.resolve", ("torch", "gymnasium"), ()),
+    ("bdqn.runs", ("bdqn.report", "bdqn.sweep", "bdqn.tune", "bdqn.cli", "matplotlib"), ()),
+    ("bdqn.runs.recording", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.report", ("torch", "gymnasium", "bdqn.qlearning.agent", "bdqn.envs", "bdqn.learner"), ()),
     (
         "bdqn.sweep",

@@ -17,8 +17,7 @@ import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.cells import from_text, write_table
-from bdqn.report.figures import WINDOW, learning_curve
-from bdqn.report.load import LARGEST, Array, Run, number, read_finite, read_meta, read_run
+from bdqn.report.load import LARGEST, WINDOW, Array, Run, learning_curve, number, read_finite, read_meta, read_run
 from bdqn.storage import checkpoint_files, safe_files
 from bdqn.storage.safe_files import DamagedFile
 from bdqn.sweep.folder import SweepFolder

@@ -50,7 +50,7 @@ class Column(str):
         return made
 
     @classmethod
-    def figure(cls, title: str, name: str, *more: str) -> Self:
+    def estimate(cls, title: str, name: str, *more: str) -> Self:
         """A column of figures with intervals, and with ``more`` that is known of them."""
         return cls(title, (f"{name}{part}" for part in (*INTERVAL, *(f"_{part}" for part in more))))
 

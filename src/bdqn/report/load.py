@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 IDENTITY = {"agent": str, "env": str, "seed": int, "steps": int}  # what every run's configuration says
 TABLES = ("settings", "env_kwargs")  # what it may say besides, by name
 LARGEST = 1e100  # of what a run counts and earns: sums and squares of it are still numbers
+WINDOW = 100  # episodes in a mean return, as in the paper
 EPISODES = ("step", "return", "length")  # columns of episodes.csv
 
 
@@ -78,6 +79,15 @@ def read_run(path: str | Path) -> Run:
     config = read_config(folder)
     episodes = read_finite(folder / "episodes.csv", EPISODES)
     return Run(folder, config, *(episodes[name] for name in EPISODES))
+
+
+def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
+    """Mean raw return of the last ``window`` episodes at each grid point; NaN before the first episode ends."""
+    total = np.concatenate([[0.0], np.cumsum(run.raw_return)])
+    ended = np.searchsorted(run.step, grid, side="right")
+    first = np.maximum(ended - window, 0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((total[ended] - total[first]) / (ended - first))
 
 
 def read_meta(folder: Path) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ def make_report(
     title = title or _several(runs.envs)
     rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
     curves = summary.learning_curves(runs, rng)
-    scores, recorded = summary.score_grid(runs, rng), runs.recorded
+    scores, recorded = summary.score_grid(runs, rng), runs.with_details
     pairs = summary.pair_grids(runs, baseline or runs.groups[0], np.random.default_rng(seed))
     settings = [summary.settings_grid(recorded)] if recorded.records else []
     provenance = summary.provenance_grids(recorded) if recorded.records else []

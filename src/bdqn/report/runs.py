@@ -40,7 +40,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, eq=False)
-class Record(Result):
+class RunRecord(Result):
     """A run as it is compared, and what else its files say of it."""
 
     agent: str
@@ -77,7 +77,7 @@ class Record(Result):
 class Runs:
     """All runs of a report, a sentence about each that is missing or unfinished, and which there should be."""
 
-    records: tuple[Record, ...]
+    records: tuple[RunRecord, ...]
     remarks: tuple[str, ...]
     planned: tuple[Planned, ...]  # kept results do not say what was planned: their runs
 
@@ -90,11 +90,11 @@ class Runs:
         return list(dict.fromkeys(record.group for record in self.records))
 
     @property
-    def recorded(self) -> Runs:
+    def with_details(self) -> Runs:
         """Those of which there is more than scores and curves."""
         return replace(self, records=tuple(r for r in self.records if not r.kept))
 
-    def of(self, group: str, env: str | None = None) -> list[Record]:
+    def of(self, group: str, env: str | None = None) -> list[RunRecord]:
         return [r for r in self.records if r.group == group and env in (None, r.env)]
 
 
@@ -248,14 +248,14 @@ def _numbered(group: str) -> Iterator[str]:
     return chain([group], (f"{group} ({number})" for number in count(2)))
 
 
-def _record(result: Result, place: _Place) -> Record:
+def _record(result: Result, place: _Place) -> RunRecord:
     folder = place.path
     run = read_run(folder)
     damage: list[str] = []
     metrics: Mapping[str, Array] = _readable(lambda: read_table(folder / "metrics.csv", ("step",)), {}, damage)
     command = _readable(partial(_commands, folder / "command.txt"), "", damage)
     evaluated = [_readable(partial(_evaluated, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))]
-    return Record(
+    return RunRecord(
         **vars(result),
         agent=place.agent,
         config=run.config,
@@ -280,17 +280,17 @@ def _readable(read: Callable[[], T], otherwise: T, problems: list[str]) -> T:
     return otherwise
 
 
-def _damaged(record: Record) -> Iterator[str]:
+def _damaged(record: RunRecord) -> Iterator[str]:
     for problem in record.damage:
         yield f"{record.label}: a file of it is left out. {problem}"
 
 
-def _of_its_time(record: Record) -> Record:
+def _of_its_time(record: RunRecord) -> RunRecord:
     """Without evaluations of another decision than the one that its scores stand for."""
     return replace(record, evaluated=tuple(e for e in record.evaluated if e.step == record.end))
 
 
-def _of_another_time(record: Record) -> Iterator[str]:
+def _of_another_time(record: RunRecord) -> Iterator[str]:
     for found in record.evaluated:
         if found.step != record.end:
             again = f" bdqn evaluate {record.path} --epsilon {found.epsilon:g} --keep makes a new one."
@@ -330,7 +330,7 @@ def _read_kept(folder: Path, others: Runs) -> Runs:
     taken: set[tuple[str, ...]] = {(record.group, record.env) for record in others.records}
     nothing = np.zeros(0)
     records = tuple(
-        Record(
+        RunRecord(
             **{**vars(result), "group": next(n for n in _numbered(result.group) if (n, result.env) not in taken)},
             agent=_agent_of(result.group),
             config={},

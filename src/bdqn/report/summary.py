@@ -12,11 +12,10 @@ import numpy as np
 from bdqn.report import stats
 from bdqn.report.charts import Series, line_chart
 from bdqn.report.compare import Comparison, caution
-from bdqn.report.figures import WINDOW
 from bdqn.report.grid import DASH, MISSING, Cell, Column, Grid, grid
 from bdqn.report.html import Html, tag
-from bdqn.report.load import Array
-from bdqn.report.runs import Record, Runs
+from bdqn.report.load import WINDOW, Array
+from bdqn.report.runs import RunRecord, Runs
 from bdqn.report.tables import pair_table
 
 T = TypeVar("T")
@@ -124,9 +123,9 @@ def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
         "group",
         Column("seeds", ("seeds", "seeds_planned")),
         Column("scored at", ("scored_at", "decisions_low", "decisions_high")),
-        Column.figure(SCORES["final"], "final", "episodes"),
-        *(Column.figure(title, kind) for kind, title in SCORES.items() if kind != "final"),
-        *(Column.figure(f"at epsilon {e:g}", f"epsilon_{e:g}") for e in epsilons),
+        Column.estimate(SCORES["final"], "final", "episodes"),
+        *(Column.estimate(title, kind) for kind, title in SCORES.items() if kind != "final"),
+        *(Column.estimate(f"at epsilon {e:g}", f"epsilon_{e:g}") for e in epsilons),
     ]
     rows = []
     for env, group in ((env, group) for env in envs for group in groups if (env, group) in planned):
@@ -142,27 +141,27 @@ def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
     return replace(grid("scores", "Scores", heading, rows, note.strip()), stacks=True)
 
 
-def _scores(mine: Sequence[Record], epsilons: Sequence[float], rng: np.random.Generator) -> list[Cell]:
+def _scores(mine: Sequence[RunRecord], epsilons: Sequence[float], rng: np.random.Generator) -> list[Cell]:
     """The cells of a group that has runs."""
     final = interval([r.final for r in mine], rng, fewer_episodes(mine), min(_ended(mine), default=np.nan))
     others = (interval([getattr(r, kind) for r in mine], rng) for kind in SCORES if kind != "final")
     return [_scored_at(mine), final, *others, *(interval([r.evaluated_at(e) for r in mine], rng) for e in epsilons)]
 
 
-def _scored_at(mine: Sequence[Record]) -> Cell:
+def _scored_at(mine: Sequence[RunRecord]) -> Cell:
     ends, taken = [r.end for r in mine], [r.decisions for r in mine]
     further = any(f"{r.decisions:g}" != f"{r.end:g}" for r in mine)  # in six digits, as ends are kept
     text = f"{_span(ends)} ({_span(taken)} taken)" if further else _span(ends)
     return Cell(text, min(ends), min(taken), max(taken))
 
 
-def fewer_episodes(mine: Sequence[Record]) -> str:
+def fewer_episodes(mine: Sequence[RunRecord]) -> str:
     """How many episodes a final score is of, where that is known and some run had not ended enough."""
     ended = _ended(mine)
     return f"{_span(ended)} episode{'s' * (max(ended) > 1)}" if ended and min(ended) < WINDOW else ""
 
 
-def _ended(mine: Sequence[Record]) -> list[int]:
+def _ended(mine: Sequence[RunRecord]) -> list[int]:
     """The episodes that final scores are of; none of runs of which only scores were kept."""
     return [min(WINDOW, int(np.searchsorted(r.episodes[0], r.end, side="right"))) for r in mine if not r.kept]
 
@@ -276,7 +275,7 @@ def _metric(runs: Runs, env: str, groups: Sequence[str], name: str, rng: np.rand
     return found
 
 
-def _logged(record: Record, name: str) -> tuple[Array, Array]:
+def _logged(record: RunRecord, name: str) -> tuple[Array, Array]:
     """Where a run has logged a figure, and the figure; nowhere, if it is of draws that the run does not make."""
     if name not in record.metrics or (name == DRAWS and record.settings.get("acting") != "thompson"):
         return np.zeros(0), np.zeros(0)
@@ -317,7 +316,7 @@ def provenance_grids(runs: Runs) -> list[Grid]:
     ]
 
 
-def _facts(record: Record) -> dict[str, str]:
+def _facts(record: RunRecord) -> dict[str, str]:
     meta = record.meta
     machine, versions = (_entry(meta, name, dict) for name in ("machine", "versions"))
     return {

@@ -203,7 +203,7 @@ def layout(rows: Sequence[Row], statistics: Sequence[str] = ()) -> list[list[str
     for row in rows:
         key = (row.env, row.group, row.score, Cell(str(row.seeds), row.seeds))
         lines.setdefault(key, {})[row.statistic] = _cell(row)
-    columns = [Column.figure(name, COLUMNS.get(name, name)) for name in statistics]
+    columns = [Column.estimate(name, COLUMNS.get(name, name)) for name in statistics]
     cells: list[list[str]] = [["environment", "group", "score", "seeds", *columns]]
     return [*cells, *([*key, *(found.get(name, DASH) for name in statistics)] for key, found in lines.items())]
 

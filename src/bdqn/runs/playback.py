@@ -14,9 +14,8 @@ from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
 from bdqn.learner import Learner
 from bdqn.qlearning import rules
-from bdqn.report.load import Array
-from bdqn.report.watch import Picture, Recording
 from bdqn.runs.evaluation import check_can_evaluate
+from bdqn.runs.recording import Array, Picture, Recording
 
 WIDEST = 320  # pixels of a picture; wider ones are thinned out
 SAMPLES = 400  # draws behind a probability

@@ -16,7 +16,7 @@ from bdqn.cli import main
 from bdqn.report import stats
 from bdqn.report.charts import BOTTOM, HEIGHT, Series, line_chart, si
 from bdqn.report.html import page as page_of
-from bdqn.report.paper.reproduction import game_of
+from bdqn.report.paper.our_runs import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
 from bdqn.report.summary import settings_grid, show
 from support.browser import Browser
@@ -481,7 +481,7 @@ def test_kept_results_beside_others_keep_to_themselves(sweep: Path, tmp_path: Pa
     found = read_runs([kept, run, kept])
     assert found.groups == ["bdqn", "bdqn (2)", "ddqn", "bdqn (3)", "ddqn (2)"]
     assert {record.agent for record in found.records if record.group.startswith("bdqn")} == {"bdqn"}
-    assert found.recorded.groups == ["bdqn"]
+    assert found.with_details.groups == ["bdqn"]
     assert "ALE/Pong-v5: scores are over 1,200 or 1,500 decisions, and do not compare." in found.remarks
     assert main(["report", str(kept), str(run), "--out", str(tmp_path / "p.html")]) == 0
     page = (tmp_path / "p.html").read_text()
