@@ -1,1 +1,5 @@
-"""Reports are made from run directories alone: nothing here trains, or imports torch or Gymnasium."""
+"""Reports and figures, made from run directories alone: nothing here trains.
+
+Pages draw inline SVG (``charts``), files use matplotlib (``figures``). May import: sweep, storage, config and
+the agents' names. Neither torch nor Gymnasium.
+"""

@@ -13,33 +13,33 @@ Picture = NDArray[np.uint8]  # (height, width, 3)
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What was seen, believed and done, decision by decision; one row each."""
+    """A recorded episode, or several: one row per decision."""
 
     title: str
-    facts: dict[str, str]  # for the reader, by name
+    facts: dict[str, str]  # shown below the player, by name
     actions: tuple[str, ...]  # their names
-    pictures: list[Picture]  # of each decision; none where only the observations can be shown
-    observations: Array  # (decisions, numbers), between -1 and 1; without columns where there are pictures
-    mean: Array  # (decisions, actions), in the environment's rewards, clipped where the learner clips them
-    draw: Array  # (decisions, actions): the Q-function that it acted by
-    std: Array | None  # (decisions, actions): epistemic; None: this agent does not say how sure it is
+    pictures: list[Picture]  # one per decision; empty if only observations can be shown
+    observations: Array  # (decisions, numbers), between -1 and 1; no columns if there are pictures
+    mean: Array  # (decisions, actions), in units of reward, clipped if the learner clips rewards
+    draw: Array  # (decisions, actions): the Q-function that the agent followed
+    std: Array | None  # (decisions, actions): epistemic; None if the agent has no uncertainty
     predictive_std: Array | None
-    best: Array | None  # (decisions, actions): probability of being the best
+    best: Array | None  # (decisions, actions): probability of being the best action
     action: NDArray[np.int64]
-    redrawn: NDArray[np.bool_]  # a new draw was made before this decision
+    redrawn: NDArray[np.bool_]  # the agent made a new draw before this decision
     reward: Array
     ended: NDArray[np.bool_]  # the episode ended with this decision
-    outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN where it was cut short
-    centre: Array | None = None  # (decisions, actions): of the few draws that it picks from; None: the mean
+    outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN if truncated
+    centre: Array | None = None  # (decisions, actions): mean of the draws that the agent picks from; None: ``mean``
 
     @property
     def draws(self) -> bool:
-        """Whether it acted by anything but the mean."""
+        """Whether the agent followed anything but the mean."""
         return not np.array_equal(self.draw, self.mean)
 
     @property
     def calibration(self) -> dict[float, float] | None:
-        """Share of outcomes within so many predictive standard deviations of Q; None if none is known."""
+        """Share of outcomes within 1 and 2 predictive standard deviations of Q; None if no outcome is known."""
         if self.predictive_std is None:
             return None
         rows = np.arange(len(self.action))

@@ -15,7 +15,7 @@ WELL_KNOWN: Belief = (np.array([1.0, 0.85, 0.8, 0.75, 0.2, 0.1]), np.full(6, 0.0
 ONE_UNKNOWN: Belief = (np.array([1.0, 0.8, 0.6, 0.5, 0.85, 0.85]), np.array([0.05, 0.05, 0.05, 0.05, 0.05, 0.5]))
 SAME_MEAN: Belief = (np.array([1.0, 1.0]), np.array([0.25, 0.75]))
 BELIEFS = {"(a) every value is well known": WELL_KNOWN, "(b) action 6 is almost unknown": ONE_UNKNOWN}
-OURS = "Redrawn. The paper gives no numbers; these are ours, chosen to show what its text says."
+OURS = "Redrawn: the numbers are ours, chosen to show what the paper's text says. It gives none."
 SAFETY_NAMES = ("action 1, well known", "action 2, less well known")
 
 
