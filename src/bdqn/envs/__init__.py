@@ -1,4 +1,8 @@
-"""Environments: making them from ids, and stepping N of them together. Independent of agents and of torch."""
+"""Environments: make them from ids, check them, and step N of them together.
+
+Reading order: make, vector, interaction; then atari, minatar, deep_sea. May import: config.extras and
+storage.state_files. Neither agents nor torch.
+"""
 
 from bdqn.envs.answers import BadAnswer, EnvironmentWarning
 from bdqn.envs.atari import AtariEnv, make_atari

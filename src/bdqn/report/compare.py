@@ -99,8 +99,10 @@ def caution(results: Iterable[Result]) -> str:
     seeds = Counter((result.env, result.group) for result in results).values()
     if not any(1 < count < max(stats.COVERAGE) for count in seeds):
         return ""
-    shares = ", ".join(f"{share} % of cases with {count} seeds" for count, share in stats.COVERAGE.items())
-    return f"Intervals of few seeds are too narrow. A 95 % interval contains the true mean in {shares}."
+    (fewest, share), *others = stats.COVERAGE.items()
+    more = ", ".join(f"{share} % with {count}" for count, share in others)
+    text = f"a 95 % interval contains the true mean in {share} % of cases with {fewest} seeds, {more}"
+    return f"Intervals of few seeds are too narrow: {text}."
 
 
 # --- run directories --------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Page:
             self.figure(name, curves_figure(found.results, self.rng, level))
 
     def settings(self, name: str, rows: Sequence[Row], lines: Lines, xlabel: str) -> None:
-        """Add a figure of means over the values of a setting. ``lines`` names the groups; unknown means are left out."""
+        """Add a figure of means over the values of a setting. ``lines`` names the groups; unknown means are skipped."""
         known = {(row.env, row.score, row.group): row for row in rows if (row.baseline, row.statistic) == ("", "mean")}
         panels: dict[str, dict[str, Points]] = {}
         for env, score in product(dict.fromkeys(row.env for row in rows), SCORES):
@@ -186,9 +186,8 @@ def side(row: Row) -> int:
 def verdict(row: Row) -> str:
     """An estimate, its interval, and on which side of no effect it lies."""
     few = f"{row.seeds} seeds, too few to tell"
-    conclusion = (
-        few if row.seeds < FEWEST else f"{('not distinct from', 'above', 'below')[side(row)]} {_no_effect(row)}"
-    )
+    where = ("not distinguishable from", "above", "below")[side(row)]
+    conclusion = few if row.seeds < FEWEST else f"{where} {_no_effect(row)}"
     return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f}), {conclusion}"
 
 

@@ -106,8 +106,8 @@ def bootstrap(
     """Percentile interval of a statistic, by resampling the seeds within each environment (stratified).
 
     It measures the effect of seeds, not of the choice of environments. With n seeds per environment it is too narrow,
-    by a factor of about sqrt((n - 1) / n) for a mean, and it ignores the heavier tails of Student's t. On one environment,
-    95 % intervals cover the truth in about 50 % of cases with two seeds, 84 % with five, 90 % with ten.
+    by a factor of about sqrt((n - 1) / n) for a mean, and it ignores the heavier tails of Student's t. On one
+    environment, 95 % intervals cover the truth in about 50 % of cases with two seeds, 84 % with five, 90 % with ten.
     """
     arrays = _checked(scores)
     resamples = {name: array[_resample(name, len(array), rng, samples)] for name, array in arrays.items()}

@@ -165,4 +165,4 @@ def test_colours_that_come_again_are_dashed_in_the_chart_and_in_its_legend() -> 
 
 
 def test_a_chart_without_runs_says_so() -> None:
-    assert "No run has this yet." in line_chart("c", "T", [Series("a", 0, np.ones(2), np.full(2, np.nan))], "y")
+    assert "No run has logged this yet." in line_chart("c", "T", [Series("a", 0, np.ones(2), np.full(2, np.nan))], "y")
