@@ -1,4 +1,4 @@
-"""Does it learn as well in bfloat16? MinAtar Breakout, Bayesian DQN, five seeds in each precision.
+"""Does Bayesian DQN learn as well in bfloat16? MinAtar Breakout, Bayesian DQN, five seeds in each precision.
 
     .venv/bin/python benchmarks/bfloat16.py --out out/bfloat16
 

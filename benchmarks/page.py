@@ -1,4 +1,4 @@
-"""Fill docs/performance.md with what is in benchmarks/results: tables between its markers, and its plots.
+"""Fill docs/performance.md from benchmarks/results: the tables between its markers, and its plots.
 
 .venv/bin/python benchmarks/page.py
 """
@@ -18,7 +18,7 @@ from work import OURS, REFERENCE
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
-# Double DQN of ours over the reference, by environment and number of environments.
+# Speed of our Double DQN relative to the reference, by environment and number of environments.
 TRAINING_TARGETS = {
     ("ALE/Pong-v5", 1): 1.3,
     ("ALE/Pong-v5", 8): 1.3,
@@ -41,11 +41,11 @@ def verdict(met: bool) -> str:
     return "met" if met else "**missed**"
 
 
-# --- what the files hold ------------------------------------------------------------------------------------
+# --- measurements ------------------------------------------------------------------------------------------
 
 
 def by_work(file: str, name: str, value: str) -> Named:
-    """A value in each round."""
+    """Values of all rounds, by workload and name."""
     found: Named = {}
     for row in read_rows(file):
         work = found.setdefault((row["env"], int(row["num_envs"])), {})
@@ -148,7 +148,7 @@ def accounting_table() -> str:
 
 
 def bfloat16_table() -> str:
-    """Mean return over five seeds along training; float32's interval is that of Student's t at 95 %."""
+    """Mean return over five seeds during training, with a 95 % interval of Student's t for float32."""
     curves: dict[str, dict[int, list[float]]] = {}
     for row in read_rows("bfloat16"):
         points = curves.setdefault(row["precision"], {})
@@ -213,7 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """The page with every table made anew."""
+    """The page with all tables regenerated."""
     for name, make in TABLES.items():
         text, count = re.subn(
             rf"(<!-- {name} -->\n).*?(<!-- end -->)",

@@ -1,7 +1,7 @@
 """LinPSRL and LinUCB, the paper's linear algorithms, with exact regret, confidence sets and bounds.
 
-Reading order: mdps, families, statistics, confidence, planning, agents, run, regret, bounds. May import: bayes.posterior,
-config.seeding and config.settings. Neither torch nor, except in gym_view, Gymnasium.
+Reading order: mdps, families, statistics, confidence, planning, agents, run, regret, bounds. May import:
+bayes.posterior, config.seeding and config.settings. No torch; Gymnasium only in gym_view.
 """
 
 from bdqn.linear.families import FAMILIES

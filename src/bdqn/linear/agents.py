@@ -124,7 +124,7 @@ class LinearAgent:
 class TabularPSRL:
     """Exact posterior sampling for reinforcement learning (Osband et al. 2013): draw an MDP, act optimally in it.
 
-    Transitions are Dirichlet and mean rewards Gaussian, independently for each state, action and step. Features are unused.
+    Transitions are Dirichlet and mean rewards Gaussian, independently per state, action and step. Features are unused.
     """
 
     def __init__(self, known: Known, prior_count: float, reward_prior_var: float, noise_var: float) -> None:

@@ -1,7 +1,7 @@
 """The regret bounds of Theorems 1 and 2, as printed and as corrected, and the coefficients rho_bar in them.
 
-The corrected bounds have a factor 2 in the bias term of Lemma 1 (E1), log(H / delta) for the union over steps (E8), and a
-determinant lemma that also holds for lambda below 1 (E6). docs/theory.md explains the numbers E...
+The corrected bounds have a factor 2 in the bias term of Lemma 1 (E1), log(H / delta) for the union over steps (E8), and
+a determinant lemma that also holds for lambda below 1 (E6). docs/theory.md explains the numbers E...
 """
 
 from __future__ import annotations

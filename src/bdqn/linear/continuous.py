@@ -1,7 +1,7 @@
 """Linear agents for continuous states: a user's function computes the features of any observation.
 
-The targets need the values of all next states visited so far, so episode t costs O(H t A d), or O(H t A d^2) if widths are
-needed (LinUCB, pessimistic targets). Memory grows by H A d numbers per episode. For finitely many states,
+The targets need the values of all next states visited so far, so episode t costs O(H t A d), or O(H t A d^2) if widths
+are needed (LinUCB, pessimistic targets). Memory grows by H A d numbers per episode. For finitely many states,
 ``bdqn.linear.statistics`` avoids that growth.
 """
 
@@ -140,7 +140,7 @@ class FeatureAgent:
         longest = float(np.linalg.norm(phi, axis=-1).max())
         if longest > self._feature_norm * (1 + 1e-9):
             raise ValueError(
-                f"A feature vector has norm {longest:.4g}, above feature_norm (L): scale features, or raise feature_norm."
+                f"A feature vector has norm {longest:.4g}, above feature_norm (L): scale features, or raise it."
             )
         return phi
 

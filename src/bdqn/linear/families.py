@@ -147,7 +147,7 @@ class DeepSea:
 
 @dataclass(frozen=True)
 class CombinationLock:
-    """One of A actions is right at each of H steps, and one mistake fails. Random actions succeed once in A^H episodes."""
+    """One of A actions is right at each of H steps, and one mistake fails. Random actions succeed once in A^H."""
 
     horizon: int = setting(6, "numbers to enter", minimum=1)
     actions: int = setting(3, "numbers to choose from", minimum=1)

@@ -47,7 +47,7 @@ def policy_value(policy: Array, rewards: Array, transitions: Array, gamma: float
 
 @dataclass(frozen=True, eq=False)
 class MDP:
-    """One problem. States and actions are numbered, and all arrays have a leading axis for steps h = 1..H (index h - 1).
+    """One problem. States and actions are numbered. All arrays have a leading axis for steps h = 1..H (index h - 1).
 
     Rewards have Gaussian noise of standard deviation ``reward_noise``. ``rewards`` are their means, within
     ``reward_range``.
@@ -115,8 +115,8 @@ class MDP:
     def sigma(self) -> float:
         """Sub-Gaussian scale of nu_h = r_h + gamma V*_{h+1}(x') - Q*_h(x, a).
 
-        A variable in an interval is sub-Gaussian with half its length (Hoeffding), and the squares of independent scales
-        add up: the noise of the reward, and half the range of gamma V* over the possible next states.
+        A variable in an interval is sub-Gaussian with half its length (Hoeffding), and the squares of independent
+        scales add up: the noise of the reward, and half the range of gamma V* over the possible next states.
         """
         if self.horizon == 1:
             return self.reward_noise
@@ -229,7 +229,7 @@ def _require_shapes(mdp: MDP) -> None:
             raise ValueError(f"{name} must have the shape {shape} to match features {mdp.features.shape}, not {found}.")
     for name in ("features", *expected):
         if not np.isfinite(getattr(mdp, name)).all():
-            raise ValueError(f"{name} must be finite, but contains NaN or infinity.")
+            raise ValueError(f"{name} must be finite, without NaN or infinity.")
     if not 0 <= mdp.gamma <= 1:
         raise ValueError(f"gamma must be between 0 and 1, not {mdp.gamma!r}.")
     if not 0 <= mdp.reward_noise < np.inf:

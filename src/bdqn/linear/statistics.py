@@ -1,8 +1,8 @@
 """What linear agents store: sums whose size does not depend on the number of episodes.
 
 Targets r + gamma V(x') change with every episode, because V does. But they are linear in V: with B_h the sum of
-phi_i e_{x'_i}', the right-hand side of the regression is b_h + gamma B_h V. So updating all past targets costs O(d S) for
-any number of episodes. Gram matrices never depend on targets.
+phi_i e_{x'_i}', the right-hand side of the regression is b_h + gamma B_h V. So updating all past targets costs O(d S),
+whatever t is. Gram matrices never depend on targets.
 """
 
 from __future__ import annotations
