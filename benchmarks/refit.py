@@ -29,7 +29,7 @@ GROWTH: dict[str, list[dict[str, int]]] = {
 
 
 def agent_with_memory(spec: ObservationSpec, batch: int, features: int, actions: int) -> QAgent:
-    """A Bayesian agent with more than ``batch`` transitions of noise in its replay buffer, just after a target update."""
+    """A Bayesian agent with more than ``batch`` transitions of noise, just after a target update."""
     family = "atari" if spec.is_image else "classic"
     size = batch + batch // 10
     settings = {"posterior_batch_size": batch, "features": features, "buffer_size": size + 1, "learning_starts": size}
