@@ -1,4 +1,4 @@
-"""What 100,000 decisions cost in forward and backward passes, counted, beside what the paper says."""
+"""Count the forward and backward passes of 100,000 decisions, and compare them with the paper."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bdqn.learner import Learner
 from measure import write_rows
 from work import Work
 
-DECISIONS = 100_000  # the span of the paper's comparison
-COUNTED = 2_000  # decisions that are counted, and scaled up
+DECISIONS = 100_000  # as in the paper's comparison
+COUNTED = 2_000  # counted decisions, scaled up to all
 
 
 def counts(agent: str) -> dict[str, float]:
-    """Rows of observations that pass through a network in 100,000 decisions, by what for; one refit of B = 100,000."""
+    """Observations that pass through a network in 100,000 decisions, by purpose, with one refit of B = 100,000."""
     work = Work("CartPole-v1")
     refits = {"posterior_batch_size": 1_000} if agent == "bdqn" else {}
     learner = ours.learner(work, agent, **refits)
@@ -45,7 +45,7 @@ def counts(agent: str) -> dict[str, float]:
     totals = {name: value * DECISIONS / COUNTED for name, value in counted.items()}
     choices = learner.agent.choices
     if choices.fit:
-        learner.agent.targets.sync()  # as it is just before a refit whose interval is a multiple of the copies'
+        learner.agent.targets.sync()  # as just before a refit, whose interval is a multiple of the copies' interval
         counting_refit()
         rows = min(1_000, len(learner.agent.replay))
         totals["refit forward"] = counted["refit forward"] * DECISIONS / rows
@@ -65,7 +65,7 @@ def _count_forward(learner: Learner, add: Any) -> None:
 
 
 def run(rounds: int) -> None:
-    """Counting needs no rounds."""
+    """Counting needs no repetitions."""
     measured = {agent: counts(agent) for agent in ("dqn", "ddqn", "bdqn")}
     rows = [{"agent": agent, **{k: f"{v:.0f}" for k, v in values.items()}} for agent, values in measured.items()]
     for row in rows:

@@ -1,4 +1,4 @@
-"""How fast this is, beside other libraries and beside the bare parts of what it does.
+"""Measure the speed, compared with other libraries and with the bare parts of the training loop.
 
     make bench                                           everything, in an environment of its own
     .venv-bench/bin/python benchmarks/bench.py refit     one section
@@ -38,7 +38,7 @@ SECTIONS: dict[str, Callable[[int], None]] = {
 
 
 def machine() -> list[dict[str, str]]:
-    """What the figures were taken on."""
+    """The machine of the measurements."""
     facts = {
         "processor": platform.processor() or platform.machine(),
         "instructions": torch.backends.cpu.get_cpu_capability(),

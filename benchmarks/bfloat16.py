@@ -1,4 +1,4 @@
-"""Does it learn as well in bfloat16? MinAtar Breakout, Bayesian DQN, five seeds in each precision.
+"""Does Bayesian DQN learn as well in bfloat16? MinAtar Breakout, Bayesian DQN, five seeds in each precision.
 
     .venv/bin/python benchmarks/bfloat16.py --out out/bfloat16
 
@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bdqn.report.figures import learning_curve
-from bdqn.report.load import read_run
+from bdqn.report.load import learning_curve, read_run
 from measure import write_rows
 
 ENV, STEPS, SEEDS = "MinAtar/Breakout-v1", 50_000, 5

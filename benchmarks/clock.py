@@ -1,4 +1,4 @@
-"""Where a decision's time goes: a clock around each part, within the training loop; and how fast the arithmetic is."""
+"""Profile a decision: the time of each part of the training loop, and the speed of the arithmetic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NATURE_FLOP = 2 * (
 
 
 def clocked(learner: Learner, decisions: int) -> dict[str, float]:
-    """Microseconds per decision of each part, and of the whole."""
+    """Microseconds per decision, of each part and in total."""
     spent = dict.fromkeys(PARTS, 0.0)
     agent = learner.agent
     places: list[tuple[Any, str, str]] = [
@@ -87,7 +87,7 @@ def arithmetic() -> list[dict[str, str]]:
 
 
 def run(rounds: int) -> None:
-    """One long turn of each work: a clock around every part has no contestants."""
+    """Measure each workload once: there are no contestants to interleave."""
     rows = []
     for work in (work for work in WORKS if work.num_envs == 1):
         torch.set_num_threads(THREADS[family(work.env_id)])

@@ -1,4 +1,4 @@
-"""One hash for each agent, environment and option: equal before and after a change that must not change training.
+"""One hash per agent, environment and option, to verify that a change does not affect training.
 
     python benchmarks/fingerprints.py > before.txt     # in the old checkout
     python benchmarks/fingerprints.py | diff before.txt -
@@ -55,7 +55,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, bytes]]:
-    """Every value of nested dictionaries and lists as bytes, with its path."""
+    """All values of nested dictionaries and lists as bytes, with their paths."""
     if isinstance(tree, Mapping):
         for name in sorted(tree):
             yield from leaves(tree[name], f"{path}/{name}")
@@ -69,7 +69,7 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, bytes]]:
 
 
 def fingerprint(agent: str, env: str, settings: Mapping[str, Any]) -> str:
-    """Train, and hash all that came of it."""
+    """Train, and hash the results."""
     known = {**COMMON, **AGENT_SETTINGS.get(agent, {}), **settings}
     learner = bdqn.make(agent, env, seed=3, threads=1, **known)
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""The training loop beside its limit: the bare update, acting forward pass and environment step, each alone."""
+"""Compare the training loop with its lower limit: the bare update, forward pass and environment step."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import torch
 
 import ours
 from bdqn.envs import family
-from measure import in_turns, ratio, write_rows
+from measure import interleaved, ratio, write_rows
 from training import THREADS, TURN, WORKS
 from work import Work
 
 
 def times(work: Work, rounds: int) -> dict[str, list[float]]:
-    """Seconds per decision of the loop, of each part's share, and of the parts together, in each round."""
+    """Seconds per decision in each round: of the loop, of each part, and of all parts together."""
     torch.set_num_threads(THREADS[family(work.env_id)])
     trained = ours.learner(work, "ddqn")
     trained.learn(work.learning_starts + 64)
-    # The parts step environments of their own, so that the loop's are left alone.
+    # The parts step their own environments and do not disturb the loop's.
     parts = ours.bare_parts(ours.learner(work, "ddqn").learn(64), work)
     decisions = TURN[family(work.env_id)]
     jobs: dict[str, Callable[[], object]] = {"loop": lambda: trained.learn(decisions)}
@@ -29,13 +29,13 @@ def times(work: Work, rounds: int) -> dict[str, list[float]]:
     for name, (job, share) in parts.items():
         jobs[name] = repeat(job, round(decisions * share))
     jobs["in turn"] = repeat(lambda: _one_cycle(parts, work), decisions // work.cycle)
-    measured = {name: [s / decisions for s in values] for name, values in in_turns(jobs, rounds).items()}
+    measured = {name: [s / decisions for s in values] for name, values in interleaved(jobs, rounds).items()}
     measured["parts"] = [sum(values) for values in zip(*(measured[name] for name in parts), strict=True)]
     return measured
 
 
 def _one_cycle(parts: dict[str, tuple[Callable[[], object], float]], work: Work) -> None:
-    """The bare parts in the order in which a loop needs them: none has the caches for itself."""
+    """The bare parts in the order of a loop, so that they share the caches."""
     for _ in range(work.cycle // work.num_envs):
         parts["acting forward"][0]()
         parts["environments"][0]()

@@ -1,4 +1,4 @@
-"""How everything here is timed: contestants take turns, and are compared within a round.
+"""Timing for all benchmarks: contestants are interleaved and compared within a round.
 
 Machines are noisy, and slow down for minutes at a time. Whoever is measured alone is compared with another minute;
 whoever takes turns is compared with the same seconds, so the median of the rounds' ratios is the figure to read.
@@ -26,13 +26,13 @@ def seconds(job: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_turns(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds that each job took in each round; before the first, each is called once, to be warm."""
+def interleaved(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each job in each round. Before the first round, each job is called once to warm up."""
     for job in jobs.values():
         job()
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for number in range(rounds):
-        # Back and forth: a slowdown in the middle of a round does not always hit the same one.
+        # Alternate the order, so that a slowdown in mid-round does not always hit the same job.
         names = list(jobs) if number % 2 == 0 else list(reversed(jobs))
         for name in names:
             times[name].append(seconds(jobs[name]))
@@ -41,7 +41,7 @@ def in_turns(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str,
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure measured in several rounds."""
+    """A quantity measured in several rounds."""
 
     median: float
     low: float
@@ -56,19 +56,19 @@ class Spread:
 
 
 def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Spread:
-    """How many times one is the other, round by round."""
+    """The ratio of two measurements, round by round."""
     return Spread.of([a / b for a, b in zip(numerator, denominator, strict=True)])
 
 
 def exponent(sizes: list[int], times: list[float]) -> float:
-    """The power of the size that the times grow with, over the larger half of the sizes."""
+    """The exponent of time in size, over the larger half of the sizes."""
     half = len(sizes) // 2
     slope, _ = np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)
     return float(slope)
 
 
 def write_rows(name: str, rows: Sequence[Mapping[str, Any]], folder: Path = RESULTS) -> None:
-    """Keep measurements as they came; every table and plot is made from these files."""
+    """Store raw measurements; all tables and plots are made from these files."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{name}.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Our agents on the work that other libraries are given, and the bare parts of what they do."""
+"""Our agents on the common workload, and the bare parts of their training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from work import EPSILON, Contestant, Work
 
 
 def learner(work: Work, agent: str, **settings: Any) -> Learner:
-    """One of our agents, set to do this work."""
+    """One of our agents, configured for this workload."""
     explore = {"exploration_initial_eps": EPSILON, "exploration_final_eps": EPSILON}
     own = {"ddqn": explore, "dqn": explore, "bdqn": {"first_refit": "start", "posterior_update_interval": 10**9}}
     layers = {"mlp_layers": work.layers} if family(work.env_id) == "classic" else {}
@@ -37,7 +37,7 @@ def learner(work: Work, agent: str, **settings: Any) -> Learner:
         buffer_size=work.buffer_size,
         learning_rate=work.learning_rate,
         gamma=work.gamma,
-        n_steps=1,  # as the other libraries
+        n_steps=1,  # as in the other libraries
         target_update_interval=work.target_update_interval,
         **layers,
         **own[agent],
@@ -46,7 +46,7 @@ def learner(work: Work, agent: str, **settings: Any) -> Learner:
 
 
 def bfloat16_is_faster() -> bool:
-    """Whether it is worth measuring: where torch must be held to older instructions it is not."""
+    """Whether bfloat16 is worth measuring: not if torch must use older instructions."""
     try:
         trial = try_bfloat16()
     except SettingError:
@@ -55,7 +55,7 @@ def bfloat16_is_faster() -> bool:
 
 
 def contestant(work: Work, agent: str, **settings: Any) -> Contestant:
-    """One of our agents as a contestant; the posterior is fitted when learning starts, and then kept."""
+    """One of our agents as a contestant. The posterior is fitted once, when learning starts."""
     trained = learner(work, agent, **settings)
 
     def take(decisions: int) -> None:
@@ -65,7 +65,7 @@ def contestant(work: Work, agent: str, **settings: Any) -> Contestant:
 
 
 def bare_parts(trained: Learner, work: Work) -> dict[str, tuple[Callable[[], object], float]]:
-    """The least that a Double DQN decision needs, in plain PyTorch: each part, and how often a decision needs it.
+    """The minimum for a decision of Double DQN in plain PyTorch: each part, and how often a decision needs it.
 
     A network of the same layers and memory layout, one batch that is a tensor already, no replay memory, no targets
     but the bootstrap itself, no bookkeeping.
@@ -100,7 +100,7 @@ def bare_parts(trained: Learner, work: Work) -> dict[str, tuple[Callable[[], obj
 
 
 def plain(agent: QAgent) -> Chain:
-    """A copy of its layers, and a linear last one."""
+    """A copy of the layers with a linear last layer."""
     network = copy.deepcopy(agent.online).requires_grad_(True)
     assert isinstance(network.torso, Chain)
     return Chain(*network.torso, *network.head.dense, nn.Linear(network.head.shape.num_features, agent.num_actions))

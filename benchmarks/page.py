@@ -1,4 +1,4 @@
-"""Fill docs/performance.md with what is in benchmarks/results: tables between its markers, and its plots.
+"""Fill docs/performance.md from benchmarks/results: the tables between its markers, and its plots.
 
 .venv/bin/python benchmarks/page.py
 """
@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
+from matplotlib.figure import Figure
+
+from bdqn.report.figures import COLORS, name_axes, save
 from measure import Spread, exponent, ratio, read_rows
 from work import OURS, REFERENCE
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
-# Double DQN of ours over the reference, by environment and number of environments.
+# Speed of our Double DQN relative to the reference, by environment and number of environments.
 TRAINING_TARGETS = {
     ("ALE/Pong-v5", 1): 1.3,
     ("ALE/Pong-v5", 8): 1.3,
@@ -38,11 +41,11 @@ def verdict(met: bool) -> str:
     return "met" if met else "**missed**"
 
 
-# --- what the files hold ------------------------------------------------------------------------------------
+# --- measurements ------------------------------------------------------------------------------------------
 
 
 def by_work(file: str, name: str, value: str) -> Named:
-    """A value in each round."""
+    """Values of all rounds, by workload and name."""
     found: Named = {}
     for row in read_rows(file):
         work = found.setdefault((row["env"], int(row["num_envs"])), {})
@@ -145,7 +148,7 @@ def accounting_table() -> str:
 
 
 def bfloat16_table() -> str:
-    """Mean return over five seeds along training; float32's interval is that of Student's t at 95 %."""
+    """Mean return over five seeds during training, with a 95 % interval of Student's t for float32."""
     curves: dict[str, dict[int, list[float]]] = {}
     for row in read_rows("bfloat16"):
         points = curves.setdefault(row["precision"], {})
@@ -210,7 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """The page with every table made anew."""
+    """The page with all tables regenerated."""
     for name, make in TABLES.items():
         text, count = re.subn(
             rf"(<!-- {name} -->\n).*?(<!-- end -->)",
@@ -226,10 +229,9 @@ def filled(text: str) -> str:
 
 
 def plot_training(path: Path) -> None:
-    import matplotlib.pyplot as plt
-
     works = training()
-    figure, axes = plt.subplots(1, len(works), figsize=(2.3 * len(works), 3.6), sharey=True, layout="constrained")
+    figure = Figure(figsize=(2.3 * len(works), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(works), sharey=True)
     names = sorted(
         {name for contestants in works.values() for name in contestants}, key=lambda n: (n.startswith("bdqn"), n)
     )
@@ -238,26 +240,24 @@ def plot_training(path: Path) -> None:
             if name not in contestants:
                 continue
             times = ratio(contestants[name], contestants[REFERENCE])
-            axis.barh(y, times.median, color="tab:blue" if name.startswith("bdqn") else "0.6")
+            axis.barh(y, times.median, color=COLORS[0] if name.startswith("bdqn") else "0.6")
             axis.plot([times.low, times.high], [y, y], color="0.15", linewidth=1.2)
-        axis.axvline(TRAINING_TARGETS[env, num_envs], color="tab:red", linestyle=":", linewidth=1.2)
+        axis.axvline(TRAINING_TARGETS[env, num_envs], color=COLORS[1], linestyle=":", linewidth=1.2)
         axis.set_title(f"{env.split('/')[-1]}, N = {num_envs}", fontsize=9)
         axis.set_yticks(range(len(names)), names, fontsize=8)
         axis.tick_params(axis="x", labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
+        name_axes(axis)
     figure.supxlabel(
         "decisions per second, times Stable-Baselines3 DQN (line: all rounds; dots: our target)", fontsize=9
     )
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def plot_loop(path: Path) -> None:
-    import matplotlib.pyplot as plt
-
     works = loop()
-    figure, axes = plt.subplots(1, len(works), figsize=(2.1 * len(works), 3.4), layout="constrained")
-    colors = {"update": "tab:blue", "acting forward": "tab:orange", "environments": "tab:green"}
+    figure = Figure(figsize=(2.1 * len(works), 3.4), layout="constrained")
+    axes = figure.subplots(1, len(works))
+    colors = dict(zip(("update", "acting forward", "environments"), COLORS, strict=False))
     for axis, ((env, num_envs), parts) in zip(axes, works.items(), strict=True):
         bottom = 0.0
         for name, color in colors.items():
@@ -269,34 +269,28 @@ def plot_loop(path: Path) -> None:
         axis.set_xticks([0, 1, 2], ["alone", "in turn", "our loop"], fontsize=8)
         axis.set_title(f"{env.split('/')[-1]}, N = {num_envs}", fontsize=9)
         axis.tick_params(axis="y", labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
+        name_axes(axis)
     axes[0].set_ylabel("microseconds per decision", fontsize=9)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8, frameon=False)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def plot_growth(path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained", sharey=True)
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
     for axis, (name, column) in zip(axes, {"B": "batch", "d": "features", "actions": "actions"}.items(), strict=True):
         mine = [row for row in read_rows("refit_growth") if row["grows"] == name]
         sizes = [int(row[column]) for row in mine]
-        axis.loglog(sizes, [float(row["seconds"]) for row in mine], "o-")
+        axis.loglog(sizes, [float(row["seconds"]) for row in mine], "o-", color=COLORS[0])
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7, rotation=45)
         axis.minorticks_off()
         axis.set_xlabel({"B": "B, transitions", "d": "d, features", "actions": "actions"}[name])
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds of a refit")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def main() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     PAGE.write_text(filled(PAGE.read_text()))
     images = DOCS / "images"
     plot_training(images / "performance-training.png")

@@ -30,7 +30,7 @@ from work import EPSILON, Contestant, Work
 
 
 def sb3_dqn(work: Work) -> Contestant:
-    """Stable-Baselines3: DQN, one forward pass per update fewer than Double DQN."""
+    """Stable-Baselines3: DQN, with one forward pass per update fewer than Double DQN."""
     policies: dict[str, tuple[str, dict[str, Any]]] = {
         "atari": ("CnnPolicy", {"features_extractor_kwargs": {"features_dim": work.features}, "net_arch": []}),
         "minatar": (
@@ -62,8 +62,8 @@ def sb3_dqn(work: Work) -> Contestant:
     )
 
     def take(decisions: int) -> None:
-        work.cycles(decisions)  # it would round up
-        model.learn(decisions, reset_num_timesteps=False)  # goes on in the middle of its episodes
+        work.cycles(decisions)  # learn would round up
+        model.learn(decisions, reset_num_timesteps=False)  # continues within its episodes
 
     return take
 
@@ -108,8 +108,8 @@ def tianshou_dqn(work: Work, double: bool = True) -> Contestant:
 
 
 def cleanrl_style_dqn(work: Work) -> Contestant:
-    """DQN as a plain loop in the manner of CleanRL's single files, with Stable-Baselines3's replay memory."""
-    # In the same step: otherwise an episode's end would be followed by a step that takes no decision.
+    """DQN as a plain loop in the manner of CleanRL's single files, with Stable-Baselines3's replay buffer."""
+    # Reset in the same step: otherwise a step without a decision would follow the end of an episode.
     envs = gym.vector.SyncVectorEnv(work.env_makers(), autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
     observations, actions = envs.single_observation_space, envs.single_action_space
     assert isinstance(actions, gym.spaces.Discrete)
@@ -123,7 +123,7 @@ def cleanrl_style_dqn(work: Work) -> Contestant:
     taken = 0
 
     def act() -> NDArray[np.int64]:
-        if taken < work.learning_starts or np.random.random() < EPSILON:  # noqa: NPY002, as its replay memory draws
+        if taken < work.learning_starts or np.random.random() < EPSILON:  # noqa: NPY002, as its replay buffer draws
             return np.array([actions.sample() for _ in range(work.num_envs)])
         with torch.no_grad():
             return np.asarray(online(obs).argmax(1))
@@ -166,11 +166,11 @@ def cleanrl_style_dqn(work: Work) -> Contestant:
     return take
 
 
-# --- the same network as ours in plain PyTorch, for the libraries that bring none ---------------------------------
+# --- the same network as ours in plain PyTorch, for libraries without it ----- ---------------------------------
 
 
 class QNetwork(nn.Module):
-    """From observations as the environment gives them to the value of every action."""
+    """Map raw observations to the values of all actions."""
 
     def __init__(self, work: Work, observations: gym.Space[Any], actions: gym.spaces.Discrete) -> None:
         super().__init__()
@@ -195,14 +195,14 @@ class QNetwork(nn.Module):
 
 
 class TianshouNetwork(QNetwork):
-    """The same under Tianshou's calling convention."""
+    """The same network with Tianshou's calling convention."""
 
     def forward(self, obs: Any, state: Any = None, info: Any = None) -> tuple[Tensor, Any]:  # type: ignore[override]
         return super().forward(obs), state
 
 
 class GridExtractor(BaseFeaturesExtractor):
-    """MinAtar's layers for Stable-Baselines3, which hands over booleans as floats and adds the last layer."""
+    """MinAtar's layers for Stable-Baselines3, which passes booleans as floats and adds the last layer."""
 
     def __init__(self, observation_space: gym.Space[Any], features_dim: int) -> None:
         super().__init__(observation_space, features_dim)

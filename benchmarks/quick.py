@@ -1,4 +1,4 @@
-"""A guard against becoming slower, in under three minutes: ratios only, each with the bound that it must keep.
+"""Guard against slowdowns, in under three minutes: ratios only, each with a bound.
 
     make bench-quick
 

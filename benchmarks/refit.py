@@ -1,4 +1,4 @@
-"""The refit of the posterior: beside the forward passes it cannot do without, and how it grows."""
+"""Time the refit of the posterior, compare it with its forward passes alone, and measure its growth."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import ours
 from bdqn.config.resolve import configure, recipe_named
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
-from measure import Spread, exponent, in_turns, ratio, seconds, write_rows
+from measure import Spread, exponent, interleaved, ratio, seconds, write_rows
 from training import THREADS, TURN
 from work import Work
 
 FRAMES = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)
 NUMBERS = ObservationSpec((8,), np.dtype(np.float32))
 PASSES = 2  # over the B samples: their observations, and the successors (the two networks are equal after a copy)
-B = 100_000  # the paper's
+B = 100_000  # as in the paper
 GROWTH: dict[str, list[dict[str, int]]] = {
     "B": [{"batch": b, "features": 512, "actions": 6} for b in (2_000, 4_000, 8_000, 16_000, 32_000)],
     "d": [{"batch": 8_000, "features": d, "actions": 6} for d in (64, 128, 256, 512, 1024, 2048)],
@@ -29,7 +29,7 @@ GROWTH: dict[str, list[dict[str, int]]] = {
 
 
 def agent_with_memory(spec: ObservationSpec, batch: int, features: int, actions: int) -> QAgent:
-    """A Bayesian agent that remembers more than ``batch`` transitions of noise, just after a copy to its target."""
+    """A Bayesian agent with more than ``batch`` transitions of noise, just after a target update."""
     family = "atari" if spec.is_image else "classic"
     size = batch + batch // 10
     settings = {"posterior_batch_size": batch, "features": features, "buffer_size": size + 1, "learning_starts": size}
@@ -50,12 +50,12 @@ def agent_with_memory(spec: ObservationSpec, batch: int, features: int, actions:
 def fit(agent: QAgent) -> None:
     assert agent.choices.fit is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # noise has no spread worth speaking of
+        warnings.simplefilter("ignore")  # noise has almost no spread
         agent.fit_last_layer()
 
 
 def forward_passes(agent: QAgent, batch: int, chunk: int = 64) -> None:
-    """The floor: the network alone, on memory that is at hand."""
+    """The lower limit: the network alone, on data in memory."""
     obs = torch.from_numpy(agent.replay.sample(chunk, np.random.default_rng(0)).obs)
     with torch.no_grad():
         for _ in range(PASSES * batch // chunk):
@@ -66,11 +66,11 @@ def floor(batch: int, rounds: int) -> dict[str, list[float]]:
     """Seconds of a refit on Atari frames, and of its forward passes alone."""
     torch.set_num_threads(THREADS["atari"])
     agent = agent_with_memory(FRAMES, batch, features=512, actions=6)
-    return in_turns({"refit": lambda: fit(agent), "forward": lambda: forward_passes(agent, batch)}, rounds)
+    return interleaved({"refit": lambda: fit(agent), "forward": lambda: forward_passes(agent, batch)}, rounds)
 
 
 def beside_ddqn(refit_seconds: list[float], rounds: int) -> list[float]:
-    """Wall time of 100,000 decisions of Bayesian DQN with one refit, over those of Double DQN, in each round."""
+    """Wall-clock time of 100,000 decisions of Bayesian DQN with one refit, relative to Double DQN, in each round."""
     work = Work("ALE/Pong-v5", features=512)
     turn = TURN["atari"]
     learners = {name: ours.learner(work, name) for name in ("ddqn", "bdqn")}
@@ -78,14 +78,14 @@ def beside_ddqn(refit_seconds: list[float], rounds: int) -> list[float]:
         warnings.simplefilter("ignore")
         for learner in learners.values():
             learner.learn(work.learning_starts + 64)
-        times = in_turns({name: (lambda it=it: it.learn(turn)) for name, it in learners.items()}, rounds)
+        times = interleaved({name: (lambda it=it: it.learn(turn)) for name, it in learners.items()}, rounds)
     refit_time = Spread.of(refit_seconds).median
     per_100k = {name: [s * 100_000 / turn for s in values] for name, values in times.items()}
     return [(b + refit_time) / d for b, d in zip(per_100k["bdqn"], per_100k["ddqn"], strict=True)]
 
 
 def growth() -> list[dict[str, Any]]:
-    """Seconds of a refit on flat observations, where the regression outweighs the network; the best of three."""
+    """Seconds of a refit on flat observations, where the regression dominates the network; the best of three."""
     torch.set_num_threads(THREADS["classic"])
     rows = []
     for name, cases in GROWTH.items():
@@ -104,7 +104,7 @@ def growth() -> list[dict[str, Any]]:
 
 def run(rounds: int) -> None:
     began = time.perf_counter()
-    times = floor(B, min(rounds, 3))  # each takes a minute or so
+    times = floor(B, min(rounds, 3))  # each takes about a minute
     print(
         f"  B = {B:,}: refit {Spread.of(times['refit'])} s, {ratio(times['refit'], times['forward'])} x {PASSES} passes"
     )

@@ -1,4 +1,4 @@
-"""The replay memory: how much a million Atari transitions take, and what a sample of it costs."""
+"""The replay buffer: the memory of a million Atari transitions, and the time of a sample."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import ours
 from bdqn.config.memory import free_memory
 from bdqn.replay.buffer import Replay
 from bdqn.replay.compression import PackedFrames
-from measure import Spread, in_turns, ratio, write_rows
+from measure import Spread, interleaved, ratio, write_rows
 from work import Work
 
 FRAMES = 1_000_000
 
 
 def fill(frames: int) -> None:
-    """Print the bytes that this process grew by, and those per transition; runs in a process of its own."""
+    """Print by how many bytes this process grew, and the number of transitions; runs in its own process."""
     rng = np.random.default_rng(0)
     kinds = rng.integers(256, size=(97, 1, 4, 84, 84)).astype(np.uint8)
     no, action, reward = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(1)
@@ -44,7 +44,7 @@ def run(rounds: int) -> None:
     learner.learn(work.learning_starts + 64)
     agent = learner.agent
     rng = np.random.default_rng(0)
-    times = in_turns(
+    times = interleaved(
         {
             "sample": lambda: [agent.replay.sample(work.batch_size, rng) for _ in range(50)],
             "update": lambda: [agent.update() for _ in range(10)],
@@ -58,7 +58,7 @@ def run(rounds: int) -> None:
     assert isinstance(frames_packed, PackedFrames)
     held = int(packed.agent.replay.written.sum())
     turn = 160
-    turns = in_turns({"plain": lambda: learner.learn(turn), "packed": lambda: packed.learn(turn)}, rounds)
+    turns = interleaved({"plain": lambda: learner.learn(turn), "packed": lambda: packed.learn(turn)}, rounds)
     rows = [
         {"figure": "frames", "value": f"{frames}"},
         {"figure": "transitions", "value": f"{transitions}"},

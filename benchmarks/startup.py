@@ -1,4 +1,4 @@
-"""How long a user waits: for help, for the import, and for the first step of training."""
+"""Startup times: of the help, of the import, and until the first training step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from measure import Spread, in_turns, write_rows
+from measure import Spread, interleaved, write_rows
 
 
 def command(*words: str) -> Callable[[], object]:
@@ -23,7 +23,7 @@ def run(rounds: int) -> None:
             where = ("--out", str(Path(folder) / str(next(numbers))))
             return command("-m", "bdqn", "train", "--env", "CartPole-v1", "--steps", "1", "--quiet", *where)()
 
-        times = in_turns(
+        times = interleaved(
             {
                 "bdqn --help": command("-m", "bdqn", "--help"),
                 "bdqn train --help": command("-m", "bdqn", "train", "--help"),

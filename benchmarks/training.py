@@ -1,4 +1,4 @@
-"""Decisions per second of training at steady state, ours beside other libraries on the same work."""
+"""Decisions per second of training at steady state, compared with other libraries on the same workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 import ours
 import peers
 from bdqn.envs import family
-from measure import Spread, in_turns, ratio, write_rows
+from measure import Spread, interleaved, ratio, write_rows
 from work import OURS, REFERENCE, Contestant, Work
 
 WORKS = [
@@ -27,7 +27,7 @@ THREADS = {"atari": torch.get_num_threads(), "classic": 1, "minatar": 1}  # as t
 
 
 def contestants(work: Work) -> dict[str, Contestant]:
-    """Everybody who can do this work."""
+    """All contestants for this workload."""
     found: dict[str, Contestant] = {
         REFERENCE: peers.sb3_dqn(work),
         "Tianshou Double DQN": peers.tianshou_dqn(work),
@@ -35,14 +35,14 @@ def contestants(work: Work) -> dict[str, Contestant]:
     }
     for agent, name in (("dqn", "bdqn: DQN"), ("ddqn", OURS), ("bdqn", "bdqn: Bayesian DQN")):
         found[name] = ours.contestant(work, agent)
-        # Where it is imitated, or held to older instructions, it is slower than float32, and says nothing.
+        # If bfloat16 is emulated or limited to older instructions, it is slower than float32 and not informative.
         if family(work.env_id) == "atari" and ours.bfloat16_is_faster():
             found[f"{name}, bfloat16"] = ours.contestant(work, agent, precision="bfloat16")
     return found
 
 
 def two_contestants(work: Work) -> dict[str, Contestant]:
-    """Those whom the targets compare."""
+    """The contestants that the targets compare."""
     return {REFERENCE: peers.sb3_dqn(work), OURS: ours.contestant(work, "ddqn")}
 
 
@@ -52,13 +52,13 @@ def rates(
     """Decisions per second of each contestant in each round."""
     torch.set_num_threads(THREADS[family(work.env_id)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # their own, and our SpreadWarning: nobody learns much here
+        warnings.simplefilter("ignore")  # theirs, and our SpreadWarning: agents learn little here
         runners = who(work)
         for take in runners.values():
             take(work.learning_starts + 8 * work.cycle - work.learning_starts % work.cycle)
         decisions = TURN[family(work.env_id)]
         turns: dict[str, Callable[[], object]] = {name: partial(take, decisions) for name, take in runners.items()}
-        times = in_turns(turns, rounds)
+        times = interleaved(turns, rounds)
     return {name: [decisions / second for second in values] for name, values in times.items()}
 
 

@@ -1,4 +1,4 @@
-"""The work that every contestant is given, and what a contestant is."""
+"""The workload of all contestants, and the contestants' interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import gymnasium as gym
 from bdqn.envs import make_env
 
 EPSILON = 0.05
-REFERENCE, OURS = "Stable-Baselines3 DQN", "bdqn: Double DQN"  # whom the targets compare
+REFERENCE, OURS = "Stable-Baselines3 DQN", "bdqn: Double DQN"  # compared by the targets
 
 
 class Contestant(Protocol):
@@ -24,7 +24,7 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """What every contestant has to do; all counts are of decisions, over all environments."""
+    """The workload of every contestant. All counts are decisions over all environments."""
 
     env_id: str
     num_envs: int = 1
@@ -40,13 +40,15 @@ class Work:
 
     def __post_init__(self) -> None:
         if self.cycle % self.num_envs or self.cycle % self.decisions_per_update:
-            raise ValueError(f"{self.num_envs} environments do not go with an update per {self.decisions_per_update}.")
+            raise ValueError(
+                f"{self.num_envs} environments do not fit one update per {self.decisions_per_update} decisions."
+            )
         if self.target_update_interval % self.cycle:
             raise ValueError(f"target_update_interval must be a multiple of {self.cycle}.")
 
     @property
     def cycle(self) -> int:
-        """Decisions after which learning and acting are even: whole steps of all environments, whole updates."""
+        """Decisions in a cycle of whole steps of all environments and whole updates."""
         return max(self.num_envs, self.decisions_per_update)
 
     @property
@@ -54,9 +56,9 @@ class Work:
         return self.cycle // self.decisions_per_update
 
     def cycles(self, decisions: int) -> int:
-        """How many cycles make this many decisions; a fraction of one would not be the same work for everyone."""
+        """The number of cycles in this many decisions. Fractions would not be the same work for all contestants."""
         if decisions % self.cycle:
-            raise ValueError(f"{decisions} decisions are no multiple of {self.cycle}.")
+            raise ValueError(f"{decisions} decisions are not a multiple of {self.cycle}.")
         return decisions // self.cycle
 
     def env_makers(self) -> list[Callable[[], gym.Env[Any, Any]]]:

@@ -1,4 +1,4 @@
-"""Do two single-threaded trainings at a time do twice the work of one? MinAtar, in turns.
+"""Do two parallel single-threaded trainings do twice the work of one? MinAtar, interleaved.
 
 .venv/bin/python benchmarks/workers.py
 """
@@ -42,7 +42,7 @@ def worker() -> subprocess.Popen[str]:
 
 
 def decisions(workers: list[subprocess.Popen[str]], seconds: float) -> int:
-    """How many decisions these take together in so many seconds."""
+    """Decisions that these workers take together in so many seconds."""
     for one in workers:
         assert one.stdin is not None
         one.stdin.write(f"{seconds}\n")

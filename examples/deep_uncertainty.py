@@ -1,7 +1,7 @@
-"""Why Thompson sampling on the last layer is shallow, and what prior features and sampled backups change: a figure.
+"""A figure: why Thompson sampling on the last layer is shallow, and what prior features and sampled backups change.
 
-Left: a chain whose end was never visited. Right: how unsure two agents are of DeepSea's states after the same random
-decisions.
+Left: a chain whose end was never visited. Right: the uncertainty of two agents about DeepSea's states after the same
+random decisions.
 
     python examples/deep_uncertainty.py --out docs/images/bdqn-deep.png
 """
@@ -26,7 +26,7 @@ SIZE, DECISIONS = 12, 1_200
 
 
 def chain() -> Transitions:
-    """States in a row, all visited often but the last, which the others lead to."""
+    """States in a row. All are visited often, except the last."""
     states = np.repeat(np.arange(LENGTH - 1), VISITS)
     eye = np.eye(LENGTH, dtype=np.float32)
     zeros = np.zeros(len(states), np.float32)
@@ -35,7 +35,7 @@ def chain() -> Transitions:
 
 
 def draw_chain(axes: Axes) -> None:
-    """Spread of Q over many draws, state by state."""
+    """Plot the spread of Q over many draws, state by state."""
     rows = chain()
     moments = Moments.zero(LENGTH, (1,))
     moments.add_by_action(rows.x, rows.action, rows.reward)
@@ -44,16 +44,13 @@ def draw_chain(axes: Axes) -> None:
         _, draws = sampled_backups(belief, rows, np.random.default_rng(0), 2_000, sweeps)
         axes.plot(np.arange(1, LENGTH + 1), draws[:, 0].std(0), "o-", color=color, label=label, markersize=4)
     axes.set_xticks([1, 5, 10, 15, 20])
-    axes.set_xlabel("state; the last was never visited")
-    axes.set_ylabel("standard deviation of Q")
     axes.set_ylim(0)
     axes.set_title("a chain: does the start know\nthat its end is unknown?", fontsize=10)
-    axes.legend(frameon=False, loc="center left")
-    axes.spines[["top", "right"]].set_visible(False)
+    label(axes, "state; the last was never visited", "standard deviation of Q")
 
 
 def uncertainty(agent: str) -> tuple[Array, Array]:
-    """Spread of the regression's own at every state of DeepSea, before any backup; and how often each was visited."""
+    """The regression's own spread at every state of DeepSea, before any backup, and the visits to each state."""
     learner = bdqn.make(
         agent,
         "bdqn/DeepSea-v0",

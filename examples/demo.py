@@ -1,8 +1,8 @@
-"""Bayesian DQN, plain and deep, beside Double DQN, with the same training settings, where reward takes exploration.
+"""Compare Bayesian DQN, plain and deep, with Double DQN in an environment that needs exploration.
 
-In DeepSea one path of 12 right moves leads to the treasure; every right move costs a little, and all other paths lead
-nowhere. Trains several seeds of all three with `bdqn train`, prints a table, and draws their learning curves and
-the posterior over Q along the path.
+In DeepSea one path of 12 right moves leads to the treasure. Every right move costs a little, and all other paths lead
+nowhere. The demo trains several seeds of all three agents with `bdqn train` and the same training settings, prints a
+table, and draws their learning curves and the posterior over Q along the path.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from bdqn.report.load import Run, read_run
 
 ENV, SIZE = "bdqn/DeepSea-v0", 12
 AGENTS = {"ddqn": "Double DQN", "bdqn": "Bayesian DQN", "bdqn-deep": "deep Bayesian DQN"}
-# The treasure pays 1 and everything else almost nothing, so rewards need no unit, and the noise is small. One-step
-# returns: longer ones carry what earlier, worse episodes did after a state into its value.
+# The treasure pays 1 and everything else almost nothing, so rewards need no scaling, and the noise is small. One-step
+# returns: longer ones mix the actions of earlier, worse episodes into the value of a state.
 TRAINING = ("--reward-scaling", "false", "--n-steps", "1")
 OWN = {"ddqn": (), "bdqn": ("--noise-var", "0.01"), "bdqn-deep": ("--noise-var", "0.01")}
 
 
 def command(*words: str | Path) -> str:
-    """Run a bdqn command and give what it printed."""
+    """Run a bdqn command and return its output."""
     line = [sys.executable, "-m", "bdqn", *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
@@ -46,7 +46,7 @@ def command(*words: str | Path) -> str:
 
 
 def train_and_evaluate(agent: str, seed: int, steps: int, folder: Path) -> float:
-    """One run; gives the mean return of its greedy policy."""
+    """Train once and return the mean return of the greedy policy."""
     problem = ("--env", ENV, "--env-kwargs", f"size={SIZE}", f"mapping_seed={seed}")
     run = ("--agent", agent, "--seed", seed, "--steps", steps, "--out", folder, "--quiet")
     command("train", *problem, *run, *TRAINING, *OWN[agent])
@@ -54,8 +54,8 @@ def train_and_evaluate(agent: str, seed: int, steps: int, folder: Path) -> float
 
 
 def print_table(runs: dict[str, list[Run]], greedy: dict[str, list[float]], steps: int) -> None:
-    """When each agent first found the treasure, and whether it then went for it; one figure per seed."""
-    table = Table(title=f"DeepSea {SIZE}x{SIZE}, {steps:,} decisions; one figure per seed")
+    """Print when each agent first found the treasure, and how often at the end; one number per seed."""
+    table = Table(title=f"DeepSea {SIZE}x{SIZE}, {steps:,} decisions; one number per seed")
     for heading in ("agent", "treasure first found in episode", "found in the last 100", "greedy return"):
         table.add_column(heading)
     for name, seeds in runs.items():
@@ -67,14 +67,14 @@ def print_table(runs: dict[str, list[Run]], greedy: dict[str, list[float]], step
 
 
 def along_the_path(learner: bdqn.Learner) -> tuple[QPosterior, np.ndarray]:
-    """The posterior at every cell of the path to the treasure, and which action moves right there."""
+    """The posterior at every cell of the path to the treasure, and the action that moves right there."""
     sea = learner.envs.envs[0].unwrapped
     cells = np.stack([np.outer(row, row) for row in np.eye(SIZE, dtype=np.float32)])
     return learner.q_posterior(cells), np.array([int(sea.right_action[row, row]) for row in range(SIZE)])
 
 
 def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
-    """Learning curves, and what deep Bayesian DQN believes along the path."""
+    """Draw learning curves, and the posterior of deep Bayesian DQN along the path."""
     figure = Figure(figsize=(11, 4))
     left, right = figure.subplots(1, 2)
     draw_learning_curves(left, runs, steps)
@@ -83,7 +83,7 @@ def draw(runs: dict[str, list[Run]], steps: int, path: Path) -> None:
     belief, move_right = along_the_path(bdqn.load(runs["deep Bayesian DQN"][0].path))
     rows = np.arange(SIZE)
     order = np.stack([move_right, 1 - move_right], axis=1)  # (rows, 2): the right move, then the wrong one
-    mean, std = (np.take_along_axis(figure_, order, axis=1) for figure_ in (belief.mean, belief.std))
+    mean, std = (np.take_along_axis(values, order, axis=1) for values in (belief.mean, belief.std))
     draw_posterior(right, rows, mean, std, ("towards the treasure", "away from it"), "row of the path")
     right.set_title("Deep Bayesian DQN's posterior over Q")
     save(figure, path)

@@ -1,7 +1,7 @@
-"""The paper's two illustrations: why Thompson sampling, and which of two equally good actions is safer.
+"""The paper's two illustrations: how agents explore, and which of two equally good actions is safer.
 
-The paper draws them without numbers; these are chosen to show what its text says. With --run the first is also drawn
-for a trained agent, where it stands: `python examples/illustrations.py --run runs/CartPole-v1/bdqn/TIME_sSEED`.
+The paper gives no numbers; these are chosen to show what its text says. --run draws the first also for a trained agent,
+at the start of an episode: `python examples/illustrations.py --run runs/CartPole-v1/bdqn/TIME_sSEED`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bdqn.report.paper.illustrations import Belief, exploration_figure, safety_f
 
 
 def belief_of(run: str) -> Belief:
-    """What a trained agent believes at the start of an episode."""
+    """The belief of a trained agent at the start of an episode."""
     import bdqn
 
     learner = bdqn.load(run)
@@ -28,9 +28,9 @@ def belief_of(run: str) -> Belief:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--out", type=Path, default=Path("out/illustrations"), help="where the figures go [%(default)s]"
+        "--out", type=Path, default=Path("out/illustrations"), help="directory for the figures [%(default)s]"
     )
-    parser.add_argument("--run", help="a run of a Bayesian agent, to be drawn too")
+    parser.add_argument("--run", help="a run of a Bayesian agent to draw as well")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     figures = {

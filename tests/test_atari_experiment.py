@@ -12,7 +12,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.report.grid import MISSING
 from bdqn.report.paper import published
-from bdqn.report.paper.reproduction import game_of
+from bdqn.report.paper.our_runs import game_of
 from bdqn.storage.toml import toml_text
 from bdqn.sweep.plan import FULL, read_scales, read_sweep
 from support.pages import read_markdown

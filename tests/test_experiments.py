@@ -281,7 +281,7 @@ def test_a_learning_rate_that_breaks_an_agent_is_named(tmp_path: Path) -> None:
         assert f"- all, Bayesian DQN at 10x: {ratio} 0.900 (0.900 to 0.900), below 1.\n" in part
         assert "Bayesian DQN is broken" not in part
         assert f"- {GAMES[0]}, Double DQN at 30x: evaluation over that at 1x is 0.100 (" in part
-        assert f"- {GAMES[0]}, both at 1x: area ratio 1.000 (1.000 to 1.000), not told from 1.\n" in part
+        assert f"- {GAMES[0]}, both at 1x: area ratio 1.000 (1.000 to 1.000), not distinguishable from 1.\n" in part
         assert f"- {GAMES[1]}, both at 10x: evaluation ratio 4.500 (4.500 to 4.500), above 1.\n" in part
     _, heads = page.split("## Head and exploration at ten times the rate, with Adam")
     for group in ("bdqn learning_rate=0.0025", "bayesian-epsilon", "gradient-thompson"):  # all are of agent bdqn
@@ -318,10 +318,10 @@ def test_two_seeds_tell_nothing(tmp_path: Path) -> None:
 def test_scores_over_more_decisions_than_a_scale_has_are_named(tmp_path: Path) -> None:
     folder, quick = copy_of("minatar", tmp_path), tmp_path / "quick"
     fill(quick, folder, lambda t: 1.0 + t.seed, "quick")
-    assert "where this scale has" not in analyse(folder, tmp_path / "a", "--scale", "quick", "--results", quick)
+    assert "but this scale has" not in analyse(folder, tmp_path / "a", "--scale", "quick", "--results", quick)
     fill(quick, folder, lambda t: 1.0 + t.seed)
     page = analyse(folder, tmp_path / "b", "--scale", "quick", "--results", quick)
-    assert f"- {GAMES[0]}: scores are over 200,000 decisions, where this scale has 100,000." in page
+    assert f"- {GAMES[0]}: scores are over 200,000 decisions, but this scale has 100,000." in page
 
 
 def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> None:
@@ -335,7 +335,10 @@ def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> N
     assert "missing" not in page
     ratio = "area over that with a draw per episode is"
     assert f"- {GAMES[0]}, steps sample_interval=1: {ratio} 0.500 (0.500 to 0.500), below 1." in page
-    assert f"- {GAMES[0]}, acting acting_sample_interval=10: {ratio} 1.000 (1.000 to 1.000), not told from 1." in page
+    assert (
+        f"- {GAMES[0]}, acting acting_sample_interval=10: {ratio} 1.000 (1.000 to 1.000), not distinguishable from 1."
+        in page
+    )
     difference = "area minus that with a draw per episode is"
     assert f"- bdqn/DeepSea10-v0, steps sample_interval=30: {difference} 3.000 (" in page
     assert f"- bdqn/DeepSea10-v0, steps sample_interval=100: {difference} 3.000 (1.800 to 4.200), above 0." in page

@@ -89,6 +89,7 @@ RULES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("bdqn.storage.safe_files", ("bdqn", "torch", "gymnasium"), ("bdqn.config.memory", "bdqn.config.settings")),
     ("bdqn.storage.checkpoint_files", ("bdqn", "torch", "gymnasium"), ("bdqn.storage",)),
     ("bdqn.storage.replay_segments", ("torch", "gymnasium", "bdqn.learner"), ()),
+    ("bdqn.runs.recording", ("bdqn", "torch", "gymnasium"), ()),
     ("bdqn.learner", ("bdqn.tune", "bdqn.sweep", "bdqn.report"), ()),
     ("bdqn.tune.space", ("torch", "gymnasium", "optuna", "bdqn.learner"), ()),
     ("bdqn.tune.study", ("torch", "gymnasium", "bdqn.learner"), ()),

@@ -34,19 +34,21 @@ def answering(*answer: Any) -> type[World]:
 
 OBS = np.zeros(4, np.float32)
 STEPS = {
-    "gave a tuple of length 4, but must give the five values": answering(OBS, 1.0, False, {}),
-    "gave None, but must": world(step=lambda self, action: None),
-    "gave an observation of shape (1,), but declares float32 of shape (4,)": answering(OBS[:1], 1.0, False, False, {}),
-    "gave an observation of shape (5,)": answering(np.zeros(5), 1.0, False, False, {}),
-    "gave None as observation": answering(None, 1.0, False, False, {}),
-    "gave a dict of length 1 as observation": answering({"a": 1}, 1.0, False, False, {}),
-    "gave a list of length 4 as observation": answering([[1], [2, 3], 1, 1], 1.0, False, False, {}),
-    "gave None as reward, but must give a number": answering(OBS, None, False, False, {}),
-    "gave an array of float64 of shape (2,) as reward": answering(OBS, np.ones(2), False, False, {}),
-    "gave None as terminated, but must give True or False": answering(OBS, 1.0, None, False, {}),
-    "gave a str as truncated": answering(OBS, 1.0, False, "no", {}),
-    "gave an array of bool of shape (2,) as terminated": answering(OBS, 1.0, np.array([True, False]), False, {}),
-    "gave None as info, but must give a dictionary": answering(OBS, 1.0, False, False, None),
+    "returned a tuple of length 4, but must return the five values": answering(OBS, 1.0, False, {}),
+    "returned None, but must": world(step=lambda self, action: None),
+    "returned an observation of shape (1,), but declares float32 of shape (4,)": answering(
+        OBS[:1], 1.0, False, False, {}
+    ),
+    "returned an observation of shape (5,)": answering(np.zeros(5), 1.0, False, False, {}),
+    "returned None as observation": answering(None, 1.0, False, False, {}),
+    "returned a dict of length 1 as observation": answering({"a": 1}, 1.0, False, False, {}),
+    "returned a list of length 4 as observation": answering([[1], [2, 3], 1, 1], 1.0, False, False, {}),
+    "returned None as reward, but must return a number": answering(OBS, None, False, False, {}),
+    "returned an array of float64 of shape (2,) as reward": answering(OBS, np.ones(2), False, False, {}),
+    "returned None as terminated, but must return True or False": answering(OBS, 1.0, None, False, {}),
+    "returned a str as truncated": answering(OBS, 1.0, False, "no", {}),
+    "returned an array of bool of shape (2,) as terminated": answering(OBS, 1.0, np.array([True, False]), False, {}),
+    "returned None as info, but must return a dictionary": answering(OBS, 1.0, False, False, None),
 }
 
 
@@ -61,15 +63,15 @@ def resetting(answer: Any, **more: Any) -> type[World]:
 
 PAIR = spaces.Box(-5, 5, (2,))
 RESETS = {
-    "gave an array of float64 of shape (4,), but must give the pair": resetting(np.arange(4.0)),
-    "gave a list of length 4, but must give the pair": resetting([1, 2, 3, 4]),  # which was taken for four ones
-    "gave an array of float64 of shape (2,), but must": resetting(np.ones(2), observation_space=PAIR),
-    "gave None as info": resetting((OBS, None)),
-    "gave 7 as observation, but declares whole numbers from 0 to 2": world(
+    "returned an array of float64 of shape (4,), but must return the pair": resetting(np.arange(4.0)),
+    "returned a list of length 4, but must return the pair": resetting([1, 2, 3, 4]),  # which was taken for four ones
+    "returned an array of float64 of shape (2,), but must": resetting(np.ones(2), observation_space=PAIR),
+    "returned None as info": resetting((OBS, None)),
+    "returned 7 as observation, but declares whole numbers from 0 to 2": world(
         observation_space=spaces.Discrete(3), observe=lambda self: 7
     ),
-    "gave 1.5 as observation": world(observation_space=spaces.Discrete(3), observe=lambda self: 1.5),
-    "takes no seed, but must": world(reset=lambda self: (OBS, {})),
+    "returned 1.5 as observation": world(observation_space=spaces.Discrete(3), observe=lambda self: 1.5),
+    "must accept a seed": world(reset=lambda self: (OBS, {})),
 }
 
 
@@ -80,7 +82,7 @@ def test_a_reset_that_cannot_be_meant_is_refused(says: str, source: Any) -> None
 
 def test_a_shape_that_changes_late_is_refused_too() -> None:
     late = world(observe=lambda self: np.zeros(4 if self.time < 7 else 1, np.float32))
-    assert "gave an observation of shape (1,)" in told(BadAnswer, late)
+    assert "returned an observation of shape (1,)" in told(BadAnswer, late)
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), ()])
@@ -97,10 +99,10 @@ def test_a_missing_space_is_named() -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        (object(), "env is an object, which is no gymnasium.Env"),
-        (None, "env is None, which is no gymnasium.Env"),
-        (lambda: None, r"<lambda>() gave None, which is no gymnasium.Env"),
-        (lambda: World, "gave a type, which is no gymnasium.Env"),
+        (object(), "env is an object, which is not a gymnasium.Env"),
+        (None, "env is None, which is not a gymnasium.Env"),
+        (lambda: None, r"<lambda>() returned None, which is not a gymnasium.Env"),
+        (lambda: World, "returned a type, which is not a gymnasium.Env"),
     ],
 )
 def test_what_is_no_environment_is_refused(source: Any, says: str) -> None:
@@ -109,7 +111,7 @@ def test_what_is_no_environment_is_refused(source: Any, says: str) -> None:
 
 def test_a_vector_of_environments_is_refused_with_what_to_give_instead() -> None:
     vector = gym.make_vec("CartPole-v1", 2)
-    assert told(NotAnEnvironment, vector).endswith("one that is made, and say num_envs.")
+    assert told(NotAnEnvironment, vector).endswith("or a function that makes one, and set num_envs.")
     vector.close()
 
 
@@ -141,16 +143,16 @@ def test_an_error_of_the_environments_own_stays_what_it_is_and_has_a_note_of_whe
 # --- what is said once ------------------------------------------------------------------------------------------
 
 LIES = {
-    "uint8 of shape (4,) in [0, 255], but gave float64 from 0.1 to 0.7, which uint8 cannot hold": world(
+    "uint8 of shape (4,) in [0, 255], but returned float64 from 0.1 to 0.7, which uint8 cannot represent": world(
         observation_space=BYTES, observe=lambda self: np.array([0.1, 0.7, 0.5, 0.2])
     ),
-    "uint8 of shape (4,) in [0, 255], but gave int64 from -1 to 1000, which uint8 cannot hold": world(
+    "uint8 of shape (4,) in [0, 255], but returned int64 from -1 to 1000, which uint8 cannot represent": world(
         observation_space=BYTES, observe=lambda self: np.array([-1, 300, 1000, 7])
     ),
-    "float32 of shape (4,) in [-1, 1], but gave 1000 at [2], which is to lie in [-1, 1]": world(
+    "float32 of shape (4,) in [-1, 1], but returned 1000 at [2], outside [-1, 1]": world(
         observe=lambda self: np.array([0, 0, 1000, 0], np.float32)
     ),
-    "uint8 of shape (4,) in [0, 1], but gave 255 at [0]": world(
+    "uint8 of shape (4,) in [0, 1], but returned 255 at [0]": world(
         observation_space=spaces.Box(0, 1, (4,), np.uint8), observe=lambda self: np.full(4, 255, np.uint8)
     ),
 }
@@ -162,7 +164,7 @@ MASKS = {
 }
 WIDE = {
     "Odd has 10,001 actions: every decision computes a value for each": world(action_space=spaces.Discrete(10_001)),
-    "Odd has observations of 10,001 categories, each of which is an input": world(
+    "Odd has observations of 10,001 categories, and each is an input": world(
         observation_space=spaces.Discrete(10_001), observe=lambda self: 7
     ),
 }
@@ -207,7 +209,7 @@ def test_a_lie_that_only_a_later_observation_tells_is_found() -> None:
 
 def test_bytes_that_do_not_fit_are_kept_as_they_were_before() -> None:
     """A warning, no refusal: whole runs were made so, and must go on."""
-    with pytest.warns(EnvironmentWarning, match="cannot hold"):
+    with pytest.warns(EnvironmentWarning, match="cannot represent"):
         envs = Environments([world(observation_space=BYTES, observe=lambda self: np.array([0.9, 3, 4, 5]))()], [0])
     assert envs.obs.tolist() == [[0, 3, 4, 5]]
 
@@ -218,7 +220,7 @@ def test_a_reward_that_is_text_is_refused_although_python_could_read_it() -> Non
             observation, _, *rest = super().step(action)
             return observation, "1.0", *rest
 
-    with pytest.raises(BadAnswer, match="as reward, but must give a number"):
+    with pytest.raises(BadAnswer, match="as reward, but must return a number"):
         Environments([Words()], [0]).step([0])
 
 

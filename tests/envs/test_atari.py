@@ -111,7 +111,7 @@ def test_the_protocol_overrides_what_an_id_registers_and_says_so() -> None:
         assert env.step(NOOP)[4]["frame_number"] - start == 4
         assert env.protocol.repeat_action_probability == 0.0
         assert env.description.startswith("Atari protocol dqn: 4 frames per decision, ")
-        assert env.description.endswith(f"{env_id} itself are overridden")
+        assert env.description.endswith(f"; it overrides the frame skip and sticky actions of {env_id}")
     assert "sticky actions 0.25" in make_atari("pong", "machado").description
     assert "\n" not in env.description
 

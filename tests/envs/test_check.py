@@ -76,20 +76,20 @@ def test_a_finding_is_a_line() -> None:
     [
         ("Nope-v0", "error", "making it", "There is no environment 'Nope-v0'"),
         ("Pendulum-v1", "error", "spaces", "discretise"),
-        (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "gave a tuple of length 4"),
+        (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "returned a tuple of length 4"),
         (world(step=lambda self, action: 1 / 0), "error", "answers", "raised ZeroDivisionError"),
         (world(step=raising(Mute())), "error", "answers", "raised Mute: (its text raised ZeroDivisionError)"),
         (
             world(step=lambda self, action: (torch.ones(4, requires_grad=True), 1.0, False, False, {})),
             "error",
             "answers",
-            "step() of Odd gave a Tensor as observation, but declares float32 of shape (4,)",
+            "step() of Odd returned a Tensor as observation, but declares float32 of shape (4,)",
         ),
         (
             world(step=lambda self, action: (self.observe(), 10**5000, False, False, {})),
             "error",
             "answers",
-            "gave an integer of 16,610 bits as reward, but must give a number",
+            "returned an integer of 16,610 bits as reward, but must return a number",
         ),
         (tame(close=raising(RuntimeError("no connection"))), "warning", "closing", "close() raised RuntimeError: no c"),
         (tame(close=raising(SystemExit(0))), "warning", "closing", "close() raised SystemExit: 0"),
@@ -98,20 +98,25 @@ def test_a_finding_is_a_line() -> None:
             tame(observation_space=spaces.Box(0, 255, (4,), np.uint8), observe=lambda self: np.full(4, 0.5)),
             "error",
             "seen",
-            "float64 from 0.5 to 0.5, but declared is uint8",
+            "float64 from 0.5 to 0.5, but the space declares uint8",
         ),
         (
             tame(step=lambda self, action: (self.observe(), np.nan, True, False, {})),
             "error",
             "rewards",
-            "NaN or infinity",
+            "NaN or infinite",
         ),
-        (tame(observe=lambda self: np.array([0, 1000, 0, 0])), "warning", "bounds", "at [1] from 1000 to 1000, where"),
-        (tame(observation_space=spaces.Box(-1e4, 1e4, (4,))), "warning", "bounds", "scaled to almost nothing"),
-        (tame(observe=lambda self: np.random.rand(4)), "warning", "seeds", "something else at reset"),  # noqa: NPY002
-        (tame(set_env_state=lambda self, state: None), "warning", "resume", "went on otherwise than it had"),
-        (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support yet"),
-        (tame(action_space=spaces.Discrete(1)), "warning", "actions", "nothing to choose"),
+        (
+            tame(observe=lambda self: np.array([0, 1000, 0, 0])),
+            "warning",
+            "bounds",
+            "at [1] from 1000 to 1000, but declared in",
+        ),
+        (tame(observation_space=spaces.Box(-1e4, 1e4, (4,))), "warning", "bounds", "scaled to almost zero"),
+        (tame(observe=lambda self: np.random.rand(4)), "warning", "seeds", "another result at reset"),  # noqa: NPY002
+        (tame(set_env_state=lambda self, state: None), "warning", "resume", "continued differently"),
+        (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support them yet"),
+        (tame(action_space=spaces.Discrete(1)), "warning", "actions", "there is no choice"),
         (tame(action_space=spaces.Discrete(10_001)), "warning", "actions", "Odd has 10,001 actions: every decision"),
         (
             tame(observation_space=spaces.Discrete(10_001), observe=lambda self: 7),
@@ -128,7 +133,7 @@ def test_a_finding_is_a_line() -> None:
         (tame(step=lambda self, action: (self.observe(), 1e4, True, False, {})), "note", "rewards", "reward_clip"),
         (tame(step=lambda self, action: (self.observe(), 1.0, 1, 0, {})), "note", "episodes", "of type int"),
         (tame(observation_space=spaces.Box(-np.inf, 1, (4,))), "note", "bounds", "4 of 4 numbers have no finite"),
-        (World, "note", "resume", "offers no get_env_state()"),
+        (World, "note", "resume", "has no get_env_state()"),
         (tame(metadata={}), "note", "render", "no render mode rgb_array"),
     ],
 )
@@ -148,7 +153,9 @@ def test_what_never_answers_is_interrupted(method: str, monkeypatch: pytest.Monk
     monkeypatch.setattr("bdqn.envs.check.PATIENCE", 0.05, raising=False)
     stuck = world(**{method: lambda self, *_, **given: time.sleep(2)})
     text = found(stuck, "error", "answers")
-    assert text.startswith(f"{method}() of Odd raised StepTimeout: it was not done after 0.05 s (test_check.py, line ")
+    assert text.startswith(
+        f"{method}() of Odd raised StepTimeout: it had not finished after 0.05 s (test_check.py, line "
+    )
 
 
 def test_in_a_thread_of_its_own_nothing_is_timed() -> None:

@@ -123,7 +123,7 @@ def test_a_state_that_files_cannot_hold_is_refused_by_name_before_it_is_saved(st
     envs = Environments([Telling(state)], [0])
     problem = envs.unrestorable()
     assert problem is not None
-    assert problem.startswith("get_env_state() of envs.test_state.Telling gave what cannot be saved: ")
+    assert problem.startswith("get_env_state() of envs.test_state.Telling returned a state that cannot be saved: ")
     saved = envs.state()
     assert to_files(saved) == to_files(Environments([Telling(copy.deepcopy(state))], [0]).state())  # no address is told
     other = Environments([Telling()], [0])
@@ -174,7 +174,7 @@ class CartPoleOfOnesOwn(CartPoleEnv):
 def test_a_layer_that_is_not_known_is_named(make: Callable[[], gym.Env[Any, Any]], name: str) -> None:
     env = make()
     env.reset(seed=0)
-    with pytest.raises(CannotRestore, match=rf"{name} offers no get_env_state\(\) and set_env_state\(\)"):
+    with pytest.raises(CannotRestore, match=rf"{name} has no get_env_state\(\) and set_env_state\(\)"):
         get_state(env)
 
 
@@ -247,5 +247,5 @@ def test_the_old_generator_goes_on_and_a_position_beyond_its_table_is_refused() 
     assert other.normal(size=700).tolist() == rng.normal(size=700).tolist()
     for position in (-1, 625, 2**40):
         state["state"]["pos"] = position
-        with pytest.raises(ValueError, match="no state of a Mersenne twister"):
+        with pytest.raises(ValueError, match="not a state of a Mersenne twister"):
             set_generator_state(other, state)

@@ -141,7 +141,9 @@ def test_a_new_environment_has_a_seed_of_its_own_and_the_same_one_again() -> Non
 def test_a_step_that_hangs_is_interrupted_and_its_environment_restarted() -> None:
     learner = bdqn.make("random", fragile(bad_steps={4}, hang=True), restart_env=1, step_timeout=0.05, **QUICK)
     began = time.monotonic()
-    with pytest.warns(EnvironmentWarning, match=r"StepTimeout: it was not done after 0\.05 s \(test_supervision\.py, "):
+    with pytest.warns(
+        EnvironmentWarning, match=r"StepTimeout: it had not finished after 0\.05 s \(test_supervision\.py, "
+    ):
         learner.learn(10)
     assert time.monotonic() - began < 10
     assert learner.num_timesteps == 10
@@ -149,7 +151,7 @@ def test_a_step_that_hangs_is_interrupted_and_its_environment_restarted() -> Non
 
 def test_a_step_that_hangs_ends_the_run_where_nothing_may_be_restarted() -> None:
     learner = bdqn.make("random", fragile(bad_steps={4}, hang=True), step_timeout=0.05, **QUICK)
-    with pytest.raises(StepTimeout, match=r"not done after 0\.05 s"):
+    with pytest.raises(StepTimeout, match=r"not finished after 0\.05 s"):
         learner.learn(10)
 
 

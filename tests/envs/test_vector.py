@@ -173,7 +173,7 @@ def test_an_environment_that_cannot_be_restored_begins_a_new_episode_and_is_name
 
     resumed = Environments([env := Corridor(3)], [0])
     assert resumed.load_state(state, [5]) == {
-        0: f"{Corridor.__module__}.Corridor offers no get_env_state() and set_env_state()"
+        0: f"{Corridor.__module__}.Corridor has no get_env_state() and set_env_state()"
     }
     assert resumed.obs.tolist() == [env.reset(seed=5)[0].tolist()]
     for _ in range(2):

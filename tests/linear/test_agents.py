@@ -206,7 +206,7 @@ def test_wrong_settings_are_refused_with_a_remedy(make: Any, sentence: str) -> N
 def test_wrong_runs_are_refused() -> None:
     replicas = instances(Bandit(), 2)
     agent = LinUCB().make(replicas.known)
-    with pytest.raises(ValueError, match="a seed for each of 2 replicas, not 3"):
+    with pytest.raises(ValueError, match="one entry for each of 2 replicas, not 3"):
         next(play(replicas, agent, range(3)))
-    with pytest.raises(ValueError, match="at least one episode"):
+    with pytest.raises(ValueError, match="episodes must be at least 1"):
         run(replicas, agent, 0, range(2))

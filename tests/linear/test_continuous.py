@@ -104,7 +104,7 @@ def test_an_episode_may_end_early() -> None:
     [
         (lambda h, x: np.ones((2, 5)), r"must return \(actions, d\) = \(2, 6\), not \(2, 5\)"),
         (lambda h, x: np.full((2, 6), np.nan), "returned NaN or infinity at step 1"),
-        (lambda h, x: np.ones((2, 6)), r"2.449 long, above feature_norm \(L\): scale features"),
+        (lambda h, x: np.ones((2, 6)), r"norm 2.449, above feature_norm \(L\): scale features"),
     ],
 )
 def test_wrong_features_are_refused(features: Any, sentence: str) -> None:
@@ -114,7 +114,7 @@ def test_wrong_features_are_refused(features: Any, sentence: str) -> None:
 
 
 def test_other_mistakes_are_refused() -> None:
-    with pytest.raises(ValueError, match="choose horizon >= 1, not 0"):
+    with pytest.raises(ValueError, match="horizon must be at least 1, not 0"):
         walker(LinPSRL(), horizon=0)
     with pytest.raises(TypeError, match="choose a linear agent"):
         walker(PSRL())

@@ -304,8 +304,9 @@ def test_an_environment_and_a_wrapper_that_say_their_state_go_on_exactly(tmp_pat
 
 
 REASONS = {
-    CLOSED: "Walk offers no get_env_state() and set_env_state()",
-    UNSAVABLE: "get_env_state() of reliability.test_r03_resume.UnsavableWalk gave what cannot be saved: a state cannot "
+    CLOSED: "Walk has no get_env_state() and set_env_state()",
+    UNSAVABLE: "get_env_state() of reliability.test_r03_resume.UnsavableWalk returned a state that cannot be saved: "
+    "a state cannot "
     "hold a value of type RandomState",
 }
 

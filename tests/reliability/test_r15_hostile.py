@@ -663,7 +663,7 @@ def test_an_emulator_state_that_is_none_is_rejected(tmp_path: Path) -> None:
     newest = pong(tmp_path)
     good = (newest / "environments.safetensors").read_bytes()
     for change in (lambda _: b"", lambda _: bytes(100)):
-        assert "this is no state of the emulator" in give_emulator(newest, good, change)
+        assert "this is not a state of the emulator" in give_emulator(newest, good, change)
     forge(newest, members={"environments.safetensors": good})
     screens = "own/0/state/layers/0/state/frames"
     forge_arrays(newest, "environments.safetensors", at(screens, value=np.zeros((4, 1, 1), np.uint8)))

@@ -224,7 +224,7 @@ def test_a_kept_curve_that_lacks_a_point_is_named(fake: Path, tmp_path: Path) ->
     write_results(kept, Comparison((own, replace(own, seed=1)), ()))
     lines = (kept / "curves.csv").read_text().splitlines(keepends=True)
     (kept / "curves.csv").write_text("".join(lines[:-1]))
-    assert "have not the same number of points" in read_runs([kept, fake]).remarks[0]
+    assert "differ in their number of points" in read_runs([kept, fake]).remarks[0]
 
 
 def _sweep(run: Path, folder: Path) -> Path:

@@ -92,7 +92,7 @@ def test_the_tables_hold_what_the_runs_did(sweep: Folder, capsys: pytest.Capture
         assert (sweep.folder / name).stat().st_size > 10_000
 
 
-FEW = "Intervals of few seeds are too narrow: of those of 95 %, the share that holds the true mean is 50 % with 2, "
+FEW = "Intervals of few seeds are too narrow: a 95 % interval contains the true mean in 50 % of cases with 2 seeds, "
 
 
 def test_intervals_of_few_seeds_come_with_the_warning_of_a_report(
@@ -371,10 +371,10 @@ def test_kept_files_that_are_not_what_they_should_be_are_named(sweep: Folder, tm
     assert main(["compare", str(sweep.folder), "--out", str(results)]) == 0
     lines = (results / "curves.csv").read_text().splitlines()
     (results / "curves.csv").write_text("\n".join(line for line in lines if not line.startswith(f"{ENV},new,1")))
-    with pytest.raises(ValueError, match=f"has no curve of new on {ENV}, seed 1"):
+    with pytest.raises(ValueError, match=f"has no curve for new on {ENV}, seed 1"):
         read_results(results)
     (results / "runs.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"runs\.csv has not the columns env, group, seed"):
+    with pytest.raises(ValueError, match=r"runs\.csv must have the columns env, group, seed"):
         read_results(results)
 
 
@@ -386,7 +386,7 @@ def test_a_run_that_ends_at_once_leaves_its_environment_without_scores(
     (run / "checkpoints" / "gen-000000000010").rename(run / "checkpoints" / "gen-000000000005")
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out
-    assert f"{ENV}, seed 3: no area is known, so new has none on {ENV}." in output
+    assert f"{ENV}, seed 3: area is unknown, so new has none on {ENV}." in output
     assert {env for env, _, _ in table(sweep.folder, "mean")} == {OTHER}
 
 
@@ -394,7 +394,7 @@ def test_seeds_that_differ_are_named(sweep: Folder, capsys: pytest.CaptureFixtur
     sweep.add("new", ENV, 3, [8.0] * 200)
     assert main(["compare", str(sweep.folder)]) == 0
     output = capsys.readouterr().out
-    assert f"note: new and old have different seeds on {ENV}: they are not paired there." in output
+    assert f"note: new and old have different seeds on {ENV} and are not paired there." in output
     assert f"different seeds on {OTHER}" not in output
 
 
@@ -404,7 +404,7 @@ def test_runs_with_other_settings_than_their_group_are_named(sweep: Folder, caps
     with (run / "config.toml").open("a") as file:
         file.write("[settings]\ngamma = 0.5\n")
     assert main(["compare", str(sweep.folder)]) == 0
-    assert f"new on {ENV}, seed 3 was run with other settings than its group's first: gamma." in capsys.readouterr().out
+    assert f"new on {ENV}, seed 3 has other settings than the first run of its group: gamma." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["nothing", "a run"])

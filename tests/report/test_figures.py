@@ -15,12 +15,11 @@ from bdqn.report.figures import (
     draw_mean,
     draw_posterior,
     label,
-    learning_curve,
     look,
     save,
     settings_figure,
 )
-from bdqn.report.load import Run
+from bdqn.report.load import Run, learning_curve
 
 
 def run_of(steps: list[int], returns: list[float]) -> Run:

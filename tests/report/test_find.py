@@ -95,7 +95,7 @@ def test_a_directory_without_runs_is_said_in_a_sentence(
 ) -> None:
     (tmp_path / "empty" / "deeper").mkdir(parents=True)
     assert main([verb, str(tmp_path / "empty"), "--out", str(tmp_path / "out")]) == 2
-    assert f"{tmp_path / 'empty'} holds neither runs nor sweeps: give the directory" in capsys.readouterr().err
+    assert f"{tmp_path / 'empty'} contains neither runs nor sweeps: give the directory" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

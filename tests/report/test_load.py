@@ -30,7 +30,7 @@ def test_an_empty_cell_is_not_a_number(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no run directory"):
+    with pytest.raises(FileNotFoundError, match="not a run directory"):
         read_run(tmp_path)
     (tmp_path / "table.csv").write_text("")
     with pytest.raises(ValueError, match="is empty"):
@@ -40,9 +40,9 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("step,loss\n1,2\n2\n", "line 3 has 1 cells, where the heading has 2"),
+        ("step,loss\n1,2\n2\n", "line 3 has 1 cells, but the heading has 2"),
         ("step,loss\n1,x\n", "could not convert string to float: 'x'"),
-        ("loss\n1\n", "it has no step"),
+        ("loss\n1\n", "the column step is missing"),
         ("step,loss\n\xff\n", "invalid start byte"),
     ],
 )

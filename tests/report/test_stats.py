@@ -374,41 +374,41 @@ def test_agents_are_compared_in_the_same_environments(statistic: stats.PairStati
 
 def test_a_ratio_needs_positive_means() -> None:
     x, y = {"a": np.array([1.0, 2.0]), "b": np.array([3.0, -1.0])}, {"a": np.ones(2), "b": np.array([-1.0, 1.0])}
-    with pytest.raises(ValueError, match=r"positive means, .* not so in b\. Take the difference"):
+    with pytest.raises(ValueError, match=r"positive means, .* not so in b\. Use the difference"):
         stats.ratio(x, y)
     positive = {"a": np.ones(2), "b": np.ones(2)}
     assert stats.ratio(x, positive) > 0
-    with pytest.raises(ValueError, match=r"of resampled seeds too; not so in b\."):
+    with pytest.raises(ValueError, match=r"also of resampled seeds; not so in b\."):
         stats.paired_ratio(seeded(x), seeded(positive), np.random.default_rng(0))
 
 
 def test_an_interval_needs_seeds_samples_a_level_and_a_statistic_of_many_resamples() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="two seeds or more in every environment; b has one"):
+    with pytest.raises(ValueError, match="at least two seeds in every environment; b has one"):
         stats.bootstrap(stats.mean, {"a": np.ones(2), "b": np.ones(1)}, rng)
     with pytest.raises(ValueError, match="b has one"):
         stats.paired_difference({"b": {0: 1.0, 1: 1.0}}, {"b": {0: 1.0}}, rng)
-    with pytest.raises(ValueError, match="needs resamples, thousands rather than 0"):
+    with pytest.raises(ValueError, match="samples must be at least 1, and better thousands, not 0"):
         stats.bootstrap(stats.mean, THREE, rng, samples=0)
     for level in (0.0, 1.0, 95.0):
         with pytest.raises(ValueError, match="between 0 and 1, not"):
             stats.bootstrap(stats.mean, THREE, rng, level=level)
-    with pytest.raises(ValueError, match="must reduce the last axis alone"):
+    with pytest.raises(ValueError, match="must reduce only the last axis"):
         stats.bootstrap(lambda scores: scores["a"].max(), THREE, rng)
 
 
 @pytest.mark.parametrize(
     ("steps", "values", "end", "message"),
     [
-        ([0, 10], [1.0, 2.0], 11, "stops at step 10, short of 11: train for longer, or choose an earlier end"),
-        ([0, 10], [np.nan, np.nan], 10, "no value up to step 10: no episode had ended"),
+        ([0, 10], [1.0, 2.0], 11, "stops at step 10, before 11: train longer or choose an earlier end"),
+        ([0, 10], [np.nan, np.nan], 10, "no value up to step 10, because no episode had ended"),
         ([0, 10], [np.nan, 1.0], 5, "no value up to step 5"),
         ([], [], 5, "no value up to step 5"),
         ([0, 10, 20], [1.0, np.nan, 2.0], 20, "NaN or infinity after its first value"),
         ([0, 10, 20], [1.0, 2.0, np.inf], 20, "NaN or infinity after its first value"),
-        ([0, 10, 10], [1.0, 2.0, 3.0], 10, "Steps must increase"),
-        ([-5, 10], [1.0, 2.0], 10, "from 0 or later"),
-        ([0, 10], [1.0, 2.0], 0, "`end` must be above 0"),
+        ([0, 10, 10], [1.0, 2.0, 3.0], 10, "Steps must be at least 0 and increasing"),
+        ([-5, 10], [1.0, 2.0], 10, "at least 0"),
+        ([0, 10], [1.0, 2.0], 0, "`end` must be positive"),
         ([0, 10], [1.0, 2.0, 3.0], 10, "one value per step, not steps"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bdqn.report.watch import Recording
+from bdqn.runs.recording import Recording
 from bdqn.storage.toml import toml_text
 
 EVIL = "<script>throw 'taken for HTML'</script>"  # a name that must stay a name

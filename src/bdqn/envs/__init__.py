@@ -1,4 +1,4 @@
-"""Environments: making them from ids, and stepping N of them together. Independent of agents and of torch.
+"""Environments: make them from ids, check them, and step N of them together.
 
 May import: config.extras, storage.state_files. Never: torch.
 """

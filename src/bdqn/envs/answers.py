@@ -1,6 +1,6 @@
-"""What environments answer, held against Gymnasium's interface and against what their spaces declare.
+"""Check what environments return against Gymnasium's interface and against their declared spaces.
 
-What cannot be meant is refused in a sentence. What can be learned from, but is not as declared, is said once.
+Unusable values raise ``BadAnswer``. Usable values that differ from the declaration give one warning.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from numpy.typing import NDArray
 
 from bdqn.envs.spaces import name_of
 
-#: After these decisions of an episode, and at its start, answers are looked at closely. Shapes are looked at always.
+#: Values are checked closely at the start of an episode and after these decisions. Shapes are always checked.
 LOOKS = frozenset(8**k for k in range(16))
-ROUNDING = 1e-5  # by which a number may be beyond its bounds, relative to their size
+ROUNDING = 1e-5  # how far a number may exceed its bounds, relative to its size
 RESET = "(observation, info)"
 RESET_CALL = "Gymnasium's interface is reset(self, *, seed=None, options=None)"
 STEP = "(observation, reward, terminated, truncated, info)"
-MANY = 10_000  # actions or categories of observations, from which on networks take long
+MANY = 10_000  # actions or categories of observations; networks are slow with more
 MANY_ACTIONS = (
-    "{} has {:,} actions: every decision computes a value for each, and an update does for every transition of its "
-    "minibatch, so training takes long and much memory. Offer fewer, or choose among them in several decisions."
+    "{} has {:,} actions: every decision computes a value for each of them, and an update does so for every transition "
+    "of its minibatch. Training is slow and needs much memory. Offer fewer actions, or use several decisions."
 )
 MANY_CATEGORIES = (
-    "{} has observations of {:,} categories, each of which is an input of the network: training takes long and much "
-    "memory. Give what the number stands for as a Box, such as coordinates."
+    "{} has observations of {:,} categories, and each is an input of the network. Training is slow and needs much "
+    "memory. Use a Box with the meaning of the number, such as coordinates."
 )
 MASK = (
-    "{} offers action masks ({}), which bdqn does not support yet: every action may be chosen, whatever the mask says. "
-    "See to it that forbidden actions do no harm."
+    "{} offers action masks ({}), but bdqn does not support them yet: it may choose any action. Make sure that "
+    "forbidden actions do no harm."
 )
 
 
 class BadAnswer(ValueError):
-    """An environment answered what Gymnasium's interface does not allow; the message says what would be right."""
+    """An environment returned a value that Gymnasium's interface does not allow; the message says what is expected."""
 
 
 class EnvironmentWarning(UserWarning):
-    """An environment is not what it declares to be, or was restarted."""
+    """An environment differs from its declaration, or was restarted."""
 
 
 class Expected:
-    """What an environment's Box of observations declares."""
+    """What the Box of an environment's observations declares."""
 
     def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
-        """``said`` is what has been said already of environments like this one."""
+        """``said`` contains the kinds of warnings already given for such environments."""
         self.name, self.space, self.said = name_of(env), cast(spaces.Box, env.observation_space), said
         self.shape: tuple[int, ...] = tuple(self.space.shape or ())
         self.dtype = np.dtype(self.space.dtype)
-        # Networks compute in float32: converting at once halves the replay memory.
+        # Networks compute in float32: converting early halves the replay buffer.
         self.kept = np.dtype(np.float32) if self.dtype == np.float64 else self.dtype
         self.declares = self._declares()
-        self._anything_goes = self._holds_all_of_its_type()  # as pictures do, which are large
+        self._anything_goes = self._holds_all_of_its_type()  # as images do, which are large
         if env.has_wrapper_attr("action_masks"):
             self._say("mask", MASK.format(self.name, "action_masks()"))
         for kind, text, space in (
@@ -69,14 +69,14 @@ class Expected:
                 self._say(kind, text.format(self.name, int(space.n)))
 
     def array(self, observation: Any) -> Any:
-        """An observation that is not an array of the declared shape, as one; else a ValueError."""
+        """Convert an observation to an array of the declared shape; raise ValueError if that fails."""
         array = np.asarray(observation)
         if array.shape != self.shape or array.dtype.kind not in "biuf":
             raise ValueError
         return array
 
     def look(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Say what is not as declared."""
+        """Warn of differences from the declaration."""
         if "action_mask" in info:
             self._say("mask", MASK.format(self.name, 'info["action_mask"]'))
         self._look_at_numbers(np.asarray(observation))
@@ -88,30 +88,30 @@ class Expected:
         if not as_declared and not self.survives(array):
             self._say(
                 "kind",
-                f"{self.name} declares observations of {self.declares}, but gave {array.dtype} from {array.min():g} "
-                f"to {array.max():g}, which {self.kept} cannot hold: the agent sees other numbers. Declare what is "
-                "given, for example Box(low, high, shape, np.float32).",
+                f"{self.name} declares observations of {self.declares}, but returned {array.dtype} from "
+                f"{array.min():g} to {array.max():g}, which {self.kept} cannot represent: the agent sees other "
+                "numbers. Declare the actual type, for example Box(low, high, shape, np.float32).",
             )
         elif (place := self.beyond(array, array)) is not None:
             low, high = self.space.low[place], self.space.high[place]
             self._say(
                 "range",
-                f"{self.name} declares observations of {self.declares}, but gave {array[place]:g} at "
-                f"{[int(axis) for axis in place]}, which is to lie in [{low:g}, {high:g}]: the network scales by the "
-                "declared bounds. Correct them, or declare -inf and inf, which leaves numbers as they are.",
+                f"{self.name} declares observations of {self.declares}, but returned {array[place]:g} at "
+                f"{[int(axis) for axis in place]}, outside [{low:g}, {high:g}]. The network scales by the declared "
+                "bounds: correct them, or declare -inf and inf to disable scaling.",
             )
 
     def survives(self, array: NDArray[Any]) -> bool:
-        """Whether these numbers stay what they are when they are kept, but for rounding."""
+        """Whether these numbers keep their values in the stored type, up to rounding."""
         if np.can_cast(array.dtype, self.kept, "same_kind"):
             return True
         with np.errstate(invalid="ignore"):
             return bool((array.astype(self.kept) == array).all())
 
     def beyond(self, least: NDArray[Any], most: NDArray[Any]) -> tuple[np.intp, ...] | None:
-        """A place where numbers from ``least`` to ``most`` leave the declared bounds."""
+        """An index at which numbers from ``least`` to ``most`` leave the declared bounds; None if there is none."""
         low, high = self.space.low, self.space.high
-        if not np.count_nonzero((least < low) | (most > high)):  # which is quicker than any()
+        if not np.count_nonzero((least < low) | (most > high)):  # faster than any()
             return None
         with np.errstate(invalid="ignore"):
             excess = np.fmax(np.subtract(low, least, dtype=np.float64), np.subtract(most, high, dtype=np.float64))
@@ -131,22 +131,22 @@ class Expected:
     def _say(self, kind: str, message: str) -> None:
         if kind not in self.said:
             self.said.add(kind)
-            warnings.warn(f"{message} (Said once.)", EnvironmentWarning, stacklevel=2)
+            warnings.warn(f"{message} (Shown once.)", EnvironmentWarning, stacklevel=2)
 
-    # --- what is wrong with an answer that could not be taken ---------------------------------------------------
+    # --- explanations of unusable values -------------------------------------------------------------------------
 
     def refused_reset(self, answer: Any, error: Exception) -> BadAnswer:
-        """Why what ``reset`` gave led to this error."""
+        """Explain why the value of ``reset`` led to this error."""
         return BadAnswer(f"reset() of {self.name} {self._wrong_reset(answer) or _unforeseen(error)}.")
 
     def refused_step(self, answer: Any, error: Exception) -> BadAnswer:
-        """Why what ``step`` gave led to this error."""
+        """Explain why the value of ``step`` led to this error."""
         return BadAnswer(f"step() of {self.name} {self._wrong_step(answer) or _unforeseen(error)}.")
 
     def _wrong_reset(self, answer: Any) -> str:
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             old = "" if self._wrong_observation(answer) else ": this is the interface of Gym before 0.26"
-            return f"gave {kind_of(answer)}, but must give the pair {RESET}{old}"
+            return f"returned {kind_of(answer)}, but must return the pair {RESET}{old}"
         observation, info = answer
         return self._wrong_observation(observation) or _wrong_info(info)
 
@@ -154,8 +154,8 @@ class Expected:
         if not isinstance(answer, tuple | list) or len(answer) != 5:
             old = ""
             if isinstance(answer, tuple) and len(answer) == 4:
-                old = ": this is the interface of Gym before 0.26, where done was both terminated and truncated"
-            return f"gave {kind_of(answer)}, but must give the five values {STEP}{old}"
+                old = ": this is the interface of Gym before 0.26, in which done meant both terminated and truncated"
+            return f"returned {kind_of(answer)}, but must return the five values {STEP}{old}"
         observation, reward, terminated, truncated, info = answer
         return (
             self._wrong_observation(observation)
@@ -168,20 +168,20 @@ class Expected:
     def _wrong_observation(self, observation: Any) -> str:
         numbers = _numbers(observation)
         if numbers is None:
-            return f"gave {kind_of(observation)} as observation, but declares {self.declares}"
+            return f"returned {kind_of(observation)} as observation, but declares {self.declares}"
         if numbers.shape != self.shape:
-            return f"gave an observation of shape {numbers.shape}, but declares {self.declares}"
+            return f"returned an observation of shape {numbers.shape}, but declares {self.declares}"
         return ""
 
 
 class ExpectedCategory(Expected):
-    """What an environment's Discrete observations declare; each of them is looked at, which is cheap."""
+    """What Discrete observations declare. Every observation is checked, which is cheap."""
 
     def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
         discrete = cast(spaces.Discrete, env.observation_space)
         self.first, self.last = int(discrete.start), int(discrete.start + discrete.n) - 1
         super().__init__(env, said)
-        self.shape = (-1,)  # which no observation has, so that `array` is asked of each
+        self.shape = (-1,)  # no observation has this shape, so `array` checks every one
 
     def array(self, observation: Any) -> int:
         category = operator.index(observation)
@@ -190,7 +190,7 @@ class ExpectedCategory(Expected):
         return category
 
     def _holds_all_of_its_type(self) -> bool:
-        return True  # `array` has looked at it already
+        return True  # `array` has already checked it
 
     def _declares(self) -> str:
         return f"whole numbers from {self.first} to {self.last}"
@@ -199,28 +199,28 @@ class ExpectedCategory(Expected):
         try:
             self.array(observation)
         except (TypeError, ValueError):
-            return f"gave {kind_of(observation)} as observation, but declares {self.declares}"
+            return f"returned {kind_of(observation)} as observation, but declares {self.declares}"
         return ""
 
 
 def expected_of(env: gym.Env[Any, Any], said: set[str]) -> Expected:
-    """What to expect of an environment whose spaces were checked."""
+    """What to expect of an environment; its spaces have been checked."""
     return (ExpectedCategory if isinstance(env.observation_space, spaces.Discrete) else Expected)(env, said)
 
 
 def takes_seed(env: gym.Env[Any, Any]) -> bool:
-    """Whether an environment's own reset() can be given a seed."""
+    """Whether an environment's own reset() accepts a seed."""
     parameters = inspect.signature(env.unwrapped.reset).parameters
     return "seed" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def kind_of(value: Any) -> str:
-    """A value in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, tuple | list | dict):
         return f"a {type(value).__name__} of length {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 128:  # Python does not even print those of 4,300 digits
+    if isinstance(value, int) and value.bit_length() > 128:  # Python refuses to print more than 4,300 digits
         return f"an integer of {value.bit_length():,} bits"
     if value is None or isinstance(value, int | float | np.generic):
         return repr(value)
@@ -229,7 +229,7 @@ def kind_of(value: Any) -> str:
 
 
 def _numbers(value: Any) -> NDArray[Any] | None:
-    """As an array of numbers, if it is one."""
+    """The value as an array of numbers; None if it is not one."""
     try:
         array = np.asarray(value)
     except (ValueError, RuntimeError):  # lists of different lengths; a tensor that requires a gradient
@@ -240,22 +240,22 @@ def _numbers(value: Any) -> NDArray[Any] | None:
 def _wrong_reward(reward: Any) -> str:
     numbers = _numbers(reward)
     if numbers is None or numbers.size != 1:
-        return f"gave {kind_of(reward)} as reward, but must give a number"
+        return f"returned {kind_of(reward)} as reward, but must return a number"
     return ""
 
 
 def _wrong_flag(name: str, flag: Any) -> str:
-    return "" if is_flag(flag) else f"gave {kind_of(flag)} as {name}, but must give True or False"
+    return "" if is_flag(flag) else f"returned {kind_of(flag)} as {name}, but must return True or False"
 
 
 def is_flag(value: Any) -> bool:
-    """Whether a value says yes or no; 0 and 1 do, None does not."""
+    """Whether a value means true or false: 0 and 1 do, None does not."""
     return isinstance(value, (bool, np.bool_)) or (np.size(value) == 1 and _numbers(value) is not None)
 
 
 def _wrong_info(info: Any) -> str:
-    return "" if isinstance(info, Mapping) else f"gave {kind_of(info)} as info, but must give a dictionary"
+    return "" if isinstance(info, Mapping) else f"returned {kind_of(info)} as info, but must return a dictionary"
 
 
 def _unforeseen(error: Exception) -> str:
-    return f"gave what cannot be used ({type(error).__name__}: {error})"
+    return f"returned an unusable value ({type(error).__name__}: {error})"

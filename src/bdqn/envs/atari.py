@@ -1,7 +1,6 @@
-"""Atari 2600 games over ale_py's single-game interface, played under a named protocol.
+"""Atari 2600 games through ale_py's single-game interface, under a named protocol.
 
-The single interface, and not ale_py's vector one, because its state can be cloned for exact resumption and
-its scores are raw.
+ale_py's vector interface is not used: single games can be cloned for exact resumption, and their scores are raw.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ Frames = NDArray[np.uint8]
 
 
 class AtariEnv(gym.Env[Frames, Any]):
-    """One game seen as stacks of the last 4 gray screens, newest last; an episode's first screen is repeated.
+    """One game, observed as a stack of the last 4 gray screens, newest last. An episode's first screen is repeated.
 
     Each observation is a new array. Rewards are the game's score, summed over the frames of a decision.
     """
 
-    frame_stack: ClassVar[int] = 4  # observations that follow one another share all but one frame
+    frame_stack: ClassVar[int] = 4  # consecutive observations share all but one frame
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         full_action_space: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        """``game`` is a ROM's name, such as "space_invaders"."""
+        """``game`` is the name of a ROM, such as "space_invaders"."""
         ale_py = import_extra("ale_py", "atari")
         self._cv2 = import_extra("cv2", "atari")
         self._arguments = (game, protocol, frame_size, full_action_space, render_mode)
@@ -51,10 +50,12 @@ class AtariEnv(gym.Env[Frames, Any]):
         fps = round(60 / protocol.frames_per_decision)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": fps}
 
-        # Set before the first interface is made, for that is what prints a banner.
+        # Set before the first interface is created, which prints a banner.
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.ale: ALEInterface = ale_py.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", 0.0)  # done here: ALE's clones leave out which action sticks
+        self.ale.setFloat(
+            "repeat_action_probability", 0.0
+        )  # done in step: ALE's clones do not contain the sticky action
         self.ale.setInt("max_num_frames_per_episode", protocol.max_episode_frames)
         self._rom = ale_py.roms.get_rom_path(game)
         self.ale.loadROM(self._rom)
@@ -68,14 +69,14 @@ class AtariEnv(gym.Env[Frames, Any]):
         self._screen = self._read_screen()
         self._newest_screen = np.empty_like(self._screen)
         self._lives = 0
-        self._held = 0  # the action in force; an episode begins with the no-op
+        self._held = 0  # the current action; an episode begins with the no-op
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frames, dict[str, Any]]:
-        """Start a game and let some no-ops pass; a seed sets the emulator's generator and the no-ops'."""
+        """Start a game with some no-ops. A seed sets the generators of the emulator and of the no-ops."""
         super().reset(seed=seed)
         if seed is not None:
             self.ale.setInt("random_seed", int(self.np_random.integers(2**31)))
-            self.ale.loadROM(self._rom)  # ALE takes up a seed only here
+            self.ale.loadROM(self._rom)  # ALE reads the seed only here
         self.ale.reset_game()
         if self.protocol.max_noops:
             for _ in range(self.np_random.integers(1, self.protocol.max_noops, endpoint=True)):
@@ -115,7 +116,7 @@ class AtariEnv(gym.Env[Frames, Any]):
         return self._frames.copy(), float(score), ale.game_over(with_truncation=False), truncated, info
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AtariEnv:
-        """Another emulator in the same state; the emulator itself cannot be copied."""
+        """A new emulator in the same state: the emulator itself cannot be copied."""
         twin = memo[id(self)] = type(self)(*self._arguments)
         twin.description = self.description
         twin.set_env_state(self.get_env_state())
@@ -123,13 +124,13 @@ class AtariEnv(gym.Env[Frames, Any]):
         return twin
 
     def get_env_state(self) -> dict[str, Any]:
-        """Give the emulator's own state, its generator included, and what is held beside it."""
+        """Return the state of the emulator, including its generator, and of this class."""
         state: bytes = self.ale.cloneState(include_rng=True).serialize()
         kept = {"frames": self._frames.copy(), "lives": self._lives, "held": self._held}
         return {"ale": np.frombuffer(state, np.uint8), **kept}
 
     def set_env_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_env_state` gave."""
+        """Restore what `get_env_state` returned."""
         frames, held = state["frames"], int(state["held"])
         if not 0 <= held < len(self._actions):
             raise ValueError(f"there is no action {held}.")
@@ -137,21 +138,21 @@ class AtariEnv(gym.Env[Frames, Any]):
             raise ValueError(f"the screens are {frames.dtype} {frames.shape}, not uint8 {self._frames.shape}.")
         try:
             self.ale.restoreState(type(self.ale.cloneState())(state["ale"].tobytes()))
-        except SystemError as error:  # how ale_py's own errors arrive
-            raise ValueError("this is no state of the emulator.") from error
+        except SystemError as error:  # how ale_py reports errors
+            raise ValueError("this is not a state of the emulator.") from error
         self._frames[:] = frames
         self._lives, self._held = int(state["lives"]), held
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Give the emulator's screen in colour."""
+        """Return the emulator's screen in colour."""
         return self.ale.getScreenRGB() if self.render_mode == "rgb_array" else None
 
     def get_action_meanings(self) -> list[str]:
-        """Name the actions, as ale_py's own environment does."""
+        """Names of the actions, as in ale_py's own environment."""
         return [action.name for action in self._actions]
 
     def _look(self, pool: bool) -> None:
-        """Read the screen, over the one held or into its pixelwise maximum with it."""
+        """Read the screen, or its pixelwise maximum with the previous one."""
         if pool:
             self._read_screen(self._newest_screen)
             np.maximum(self._screen, self._newest_screen, out=self._screen)
@@ -177,10 +178,10 @@ def make_atari(
     full_action_space: bool = False,
     render_mode: str | None = None,
 ) -> AtariEnv:
-    """Make an Atari environment from a registered id ("ALE/Pong-v5") or a ROM's name ("pong").
+    """Make an Atari environment from a registered id ("ALE/Pong-v5") or the name of a ROM ("pong").
 
-    Frame skip, stickiness and frame limit are the protocol's, whatever the id says; ``max_episode_frames``
-    and ``life_loss_is_terminal`` change it as in `AtariSettings`.
+    The protocol sets frame skip, sticky actions and frame limit, whatever the id says. ``max_episode_frames`` and
+    ``life_loss_is_terminal`` change it as in `AtariSettings`.
     """
     settings = AtariSettings(protocol, max_episode_frames, life_loss_is_terminal)
     roms = import_extra("ale_py.roms", "atari")
@@ -190,5 +191,5 @@ def make_atari(
     if not is_atari(spec):
         raise UnknownEnvironment(f"{id_or_game} is not an Atari environment.")
     env = AtariEnv(spec.kwargs["game"], settings.resolve(), frame_size, full_action_space, render_mode)
-    env.description += f"; the frame skip and stickiness of {id_or_game} itself are overridden"
+    env.description += f"; it overrides the frame skip and sticky actions of {id_or_game}"
     return env

@@ -1,4 +1,4 @@
-"""The ids that `make_env` understands: Gymnasium's own, ale_py's, and those registered here."""
+"""The ids that `make_env` accepts: those of Gymnasium and ale_py, and those registered here."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 
 
 class UnknownEnvironment(ValueError):
-    """An id under which nothing is registered."""
+    """No environment is registered under this id."""
 
 
 def register_environments() -> None:
-    """Make our ids known to Gymnasium; nothing is imported before an environment is made."""
+    """Register our ids with Gymnasium. Nothing is imported before an environment is made."""
     gym.register("bdqn/DeepSea-v0", entry_point="bdqn.envs.deep_sea:DeepSea")
     for size in DEEP_SEA_SIZES:
         for name, stochastic in (("DeepSea", False), ("StochasticDeepSea", True)):
@@ -45,7 +45,7 @@ def register_environments() -> None:
     for game in MINATAR_GAMES:
         for version, minimal_actions in ((0, False), (1, True)):
             env_id = f"MinAtar/{game.title().replace('_', '')}-v{version}"
-            # MinAtar's own registration, if someone called it, knows the same ids but seeds only in part.
+            # MinAtar's own registration uses the same ids, but seeds games only in part.
             gym.registry.pop(env_id, None)
             gym.register(
                 env_id,
@@ -55,20 +55,20 @@ def register_environments() -> None:
 
 
 def find_spec(env_id: str) -> EnvSpec:
-    """Look an id up, or name the nearest ones; "module:id" imports the module first, as Gymnasium does."""
+    """Look up an id; if it is unknown, suggest similar ones. "module:id" imports the module first, as in Gymnasium."""
     module, _, name = env_id.rpartition(":")
     if module:
         try:
             import_module(module)
         except ModuleNotFoundError as error:
-            if error.name != module.partition(".")[0]:  # it is there, and misses another
+            if error.name != module.partition(".")[0]:  # the module exists, but one of its imports does not
                 raise
             raise UnknownEnvironment(
-                f"There is no module {error.name!r} for {env_id!r}: install it, or run python -m bdqn where it is."
+                f"There is no module {error.name!r} for {env_id!r}: install it, or run python -m bdqn in its directory."
             ) from error
     if name not in gym.registry:
         try:
-            import_extra("ale_py", "atari")  # registers its ids when imported
+            import_extra("ale_py", "atari")  # registers its ids on import
         except MissingExtra:
             if re.search(r"^ALE/|NoFrameskip-v\d+$", name):
                 raise
@@ -78,12 +78,12 @@ def find_spec(env_id: str) -> EnvSpec:
 
 
 def is_atari(spec: EnvSpec) -> bool:
-    """Say whether an id is one of ale_py's."""
+    """Whether an id belongs to ale_py."""
     return isinstance(spec.entry_point, str) and spec.entry_point.startswith("ale_py")
 
 
 def _suggest(name: str, count: int = 3, cutoff: float = 0.6) -> str:
-    """Name the ids nearest to a mistyped one, which may lack the namespace or the version."""
+    """Suggest ids similar to a mistyped one, which may lack the namespace or the version."""
 
     def similarity(spec: EnvSpec) -> float:
         spellings = (spec.id, spec.name, f"{spec.name}-v{spec.version}")
@@ -94,7 +94,7 @@ def _suggest(name: str, count: int = 3, cutoff: float = 0.6) -> str:
         key = (spec.namespace, spec.name)
         if key not in newest or (spec.version or 0) > (newest[key].version or 0):
             newest[key] = spec
-    # Of equally near ids the newest comes first, ALE/Pong-v5 before Pong-v4, then the one without namespace.
+    # Among equally similar ids the newest comes first, ALE/Pong-v5 before Pong-v4, then ids without namespace.
     scored = sorted(
         ((similarity(spec), spec.version or 0, spec.namespace is None, spec.id) for spec in newest.values()),
         reverse=True,

@@ -1,7 +1,7 @@
-"""Is an environment what the agents need? A few episodes of random actions, and what was found in them.
+"""Check whether the agents can learn in an environment, by playing a few episodes with random actions.
 
-What Gymnasium's and Stable-Baselines3's checkers say is said here too, and what our agents need besides: rewards that
-can be learned from, ends of episodes, episodes that can be repeated and taken up again after an interruption.
+The findings cover those of the checkers of Gymnasium and Stable-Baselines3, and what our agents need besides: usable
+rewards, episodes that end, and episodes that can be repeated and resumed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -30,41 +30,28 @@ from bdqn.envs.answers import (
     expected_of,
 )
 from bdqn.envs.atari import AtariEnv
-from bdqn.envs.interaction import Step
+from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close
 from bdqn.envs.make import Source, describe, make_env
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
 from bdqn.envs.supervision import blamed, can_be_timed, time_limit
 from bdqn.envs.vector import Environments
-from bdqn.storage.state_files import from_files, to_files
 
-Level = Literal["ok", "note", "warning", "error"]
-MOST_STEPS, MOST_SECONDS = 10_000, 20.0  # of the episodes that are played
-PATIENCE = 60.0  # seconds that a single step or reset may take
-REPEATED = 200  # decisions that are played again, to compare
-WIDE = 100  # times as wide as what was seen: bounds that scale numbers to almost nothing
+__all__ = ["Finding", "check_env", "close"]
+
+MOST_STEPS, MOST_SECONDS = 10_000, 20.0  # limits of the episodes played
+PATIENCE = 60.0  # seconds for a single step or reset
+WIDE = 100  # bounds this many times wider than the observed range scale numbers to almost zero
 SLOW = 100  # decisions per second
-# What Gymnasium says of bounds and flags; it takes NumPy's False for a truncation.
+# Gymnasium's remarks on bounds and flags, which we cover; it takes NumPy's False for a truncation.
 SAID_ABOVE = ("infinity", "signal to be a boolean", "truncates after 1 step")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was found, and what to do about it."""
-
-    level: Level
-    subject: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.level:<8}{self.subject:<14}{self.text}"
 
 
 def check_env(
     source: Source, *, episodes: int = 5, seed: int = 0, env_kwargs: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """Play with random actions and say what was found; without an "error" the agents can learn there.
+    """Play with random actions and return the findings. The agents can learn if none of them is an "error".
 
-    An environment that was made is reset and played; one that this function makes is closed again.
+    An existing environment is reset and played. An environment that this function makes is closed again.
     """
     try:
         env = make_env(source, env_kwargs=env_kwargs)
@@ -77,7 +64,7 @@ def check_env(
     findings: list[Finding] = []
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EnvironmentWarning)  # all that they would say is found here
+            warnings.simplefilter("ignore", EnvironmentWarning)  # the findings cover them
             try:
                 for finding in _findings(env, another, episodes, seed):
                     findings.append(finding)
@@ -96,16 +83,6 @@ def check_env(
     return findings
 
 
-def close(env: gym.Env[Any, Any]) -> list[Finding]:
-    """Close an environment, and say if that cannot be done."""
-    try:
-        env.close()
-    except (Exception, SystemExit) as error:
-        what = f"{type(error).__name__}: {error}"
-        return [Finding("warning", "closing", f"close() raised {what}: what it holds may stay open. Training goes on.")]
-    return []
-
-
 def _findings(
     env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, Any]], episodes: int, seed: int
 ) -> Iterator[Finding]:
@@ -119,16 +96,16 @@ def _findings(
     if seen.masks or env.has_wrapper_attr("action_masks"):
         offered = 'info["action_mask"]' if seen.masks else "action_masks()"
         yield Finding("warning", "action masks", MASK.format(name_of(env), offered))
-    yield _about_seeds(env, seed)
-    yield _about_resuming(env, another, seed)
+    yield about_seeds(env, seed)
+    yield about_resuming(env, another, seed)
     yield _about_pictures(env)
     rate = len(seen.rewards) / max(seen.seconds, 1e-9)
-    slow = ": the environment will decide how long training takes" if rate < SLOW else ""
+    slow = ": the environment will dominate the training time" if rate < SLOW else ""
     yield Finding("note" if slow else "ok", "speed", f"{rate:,.0f} decisions/s with random actions{slow}.")
     yield from _gymnasium_says(env)
 
 
-# --- what is declared -----------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------------------
 
 
 def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
@@ -138,12 +115,12 @@ def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
         yield Finding("warning", "actions", MANY_ACTIONS.format(name_of(env), int(actions.n)))
     else:
         level: Level = "ok" if actions.n > 1 else "warning"
-        yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is nothing to choose."))
+        yield Finding(level, "actions", f"{actions}" + ("." if actions.n > 1 else ": there is no choice."))
     if isinstance(space, spaces.Discrete) and space.n > MANY:
         yield Finding("warning", "observations", MANY_CATEGORIES.format(name_of(env), int(space.n)))
         return
     if isinstance(space, spaces.Discrete):
-        wide = f": the network reads each as one of {space.n:,} inputs, which learn nothing from each other"
+        wide = f": the network has {space.n:,} inputs, one per category, and does not generalise between them"
         yield Finding("note" if space.n > 1_000 else "ok", "observations", f"{space}{wide if space.n > 1_000 else '.'}")
         return
     assert isinstance(space, spaces.Box)
@@ -154,40 +131,40 @@ def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
             "note",
             "bounds",
             f"{unbounded} of {space.low.size} numbers have no finite bounds and are not scaled for the network: "
-            "declare bounds if they are far from the size of 1.",
+            "declare bounds if they are much larger or smaller than 1.",
         )
     if len(space.shape) == 3 and space.dtype.itemsize > 1:
         yield Finding(
             "note",
             "picture",
-            f"three axes of {space.dtype}: a picture of bytes (uint8 in [0, 255]) takes a fraction of the memory.",
+            f"three axes of {space.dtype}: an image of bytes (uint8 in [0, 255]) takes a fraction of the memory.",
         )
 
 
 def _about_pictures(env: gym.Env[Any, Any]) -> Finding:
     if "rgb_array" in (env.metadata.get("render_modes") or ()):
-        return Finding("ok", "render", "bdqn watch will show its pictures (rgb_array).")
+        return Finding("ok", "render", "bdqn watch will show its images (rgb_array).")
     return Finding("note", "render", "no render mode rgb_array: bdqn watch will draw observations instead.")
 
 
-# --- what was seen --------------------------------------------------------------------------------------------
+# --- observed values ------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Seen:
-    """What some episodes of random actions showed."""
+    """What was observed in episodes of random actions."""
 
     expected: Expected
     least: Any = np.inf
     most: Any = -np.inf
     kinds: set[str] = field(default_factory=set)
-    survive: bool = True  # being kept as what is declared
+    survive: bool = True  # the values survive conversion to the declared type
     finite: bool = True
     odd_flags: set[str] = field(default_factory=set)
     masks: bool = False
     rewards: list[float] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)  # of episodes that ended
-    truncated: int = 0  # of those
+    lengths: list[int] = field(default_factory=list)  # of finished episodes
+    truncated: int = 0  # finished episodes that were truncated
     seconds: float = 0.0
 
     def look_at(self, observation: Any, info: Mapping[str, Any]) -> None:
@@ -200,7 +177,7 @@ class _Seen:
 
 
 class _Watched(gym.Wrapper[Any, Any, Any, Any]):
-    """Keeps the latest answers as they came; whether they can be used is for `Environments` to say."""
+    """Keep the latest values as returned. `Environments` decides whether they are usable."""
 
     def __init__(self, env: gym.Env[Any, Any], seen: _Seen) -> None:
         super().__init__(env)
@@ -221,12 +198,12 @@ class _Watched(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def _patience() -> AbstractContextManager[None]:
-    """Interrupts a step or reset that takes for ever, where that can be done."""
+    """Interrupt a step or reset that hangs, where possible."""
     return time_limit(PATIENCE) if can_be_timed() else nullcontext()
 
 
 def _play(env: _Watched, seen: _Seen, episodes: int, seed: int) -> None:
-    """Play with random actions until enough episodes have ended, or it has taken long enough."""
+    """Play with random actions until enough episodes have ended, or a limit is reached."""
     end = time.perf_counter() + MOST_SECONDS
     envs, rng = Environments([env], [seed]), np.random.default_rng(seed)
     while len(seen.lengths) < episodes and len(seen.rewards) < MOST_STEPS and time.perf_counter() < end:
@@ -244,13 +221,13 @@ def _about_observations(seen: _Seen) -> Iterator[Finding]:
     kinds, low, high = " and ".join(sorted(seen.kinds)), np.min(seen.least), np.max(seen.most)
     text, expected = f"{kinds} from {low:g} to {high:g}", seen.expected
     if not seen.finite:
-        yield Finding("error", "seen", f"{text}, with NaN or infinity, which end a run: bound them with a wrapper.")
+        yield Finding("error", "seen", f"{text}, with NaN or infinity, which abort a run: remove them with a wrapper.")
     if not seen.survive:
         yield Finding(
             "error",
             "seen",
-            f"{text}, but declared is {expected.declares}, which cannot hold that: the agent sees other numbers. "
-            "Declare what is given, for example Box(low, high, shape, np.float32).",
+            f"{text}, but the space declares {expected.declares}, which cannot represent them: the agent sees other "
+            "numbers. Declare the actual type, for example Box(low, high, shape, np.float32).",
         )
         return
     yield from _about_bounds(seen, text)
@@ -259,7 +236,7 @@ def _about_observations(seen: _Seen) -> Iterator[Finding]:
 
 
 def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
-    """The network scales by the declared bounds: what is far beyond them, or far within, it sees badly."""
+    """The network scales by the declared bounds, which must not be far too narrow or too wide."""
     space = seen.expected.space
     if not isinstance(space, spaces.Box) or space.dtype == np.bool_:
         return
@@ -268,9 +245,9 @@ def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bounds",
-            f"{text}, at {[int(axis) for axis in place]} from {seen.least[place]:g} to {seen.most[place]:g}, where "
-            f"[{space.low[place]:g}, {space.high[place]:g}] is declared: the network scales by the declared bounds. "
-            "Correct them, or declare -inf and inf.",
+            f"{text}, at {[int(axis) for axis in place]} from {seen.least[place]:g} to {seen.most[place]:g}, but "
+            f"declared in [{space.low[place]:g}, {space.high[place]:g}]. The network scales by the declared bounds: "
+            "correct them, or declare -inf and inf.",
         )
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     size, seen_size = np.fmax(np.abs(low), np.abs(high)), np.fmax(np.abs(seen.least), np.abs(seen.most))
@@ -282,7 +259,7 @@ def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
             "bounds",
             f"{int(wide.sum())} of {wide.size} numbers stayed far within their bounds, the first at "
             f"{[int(axis) for axis in worst]} from {seen.least[worst]:g} to {seen.most[worst]:g} of "
-            f"[{low[worst]:g}, {high[worst]:g}]: the network sees them scaled to almost nothing. Declare narrower "
+            f"[{low[worst]:g}, {high[worst]:g}]: the network sees them scaled to almost zero. Declare narrower "
             "bounds.",
         )
 
@@ -290,14 +267,16 @@ def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
 def _about_rewards(seen: _Seen) -> Iterator[Finding]:
     rewards = np.array(seen.rewards)
     if not np.isfinite(rewards).all():
-        yield Finding("error", "rewards", "NaN or infinity was among them, which ends a run: look where they are made.")
+        yield Finding(
+            "error", "rewards", "some are NaN or infinite, which aborts a run: correct the code that computes them."
+        )
         return
     share = np.count_nonzero(rewards) / len(rewards)
     text = f"from {rewards.min():g} to {rewards.max():g}, {100 * share:.3g} % of them not zero"
     if not share:
-        yield Finding("note", "rewards", f"{text}: random actions found none, so it takes exploration to learn.")
+        yield Finding("note", "rewards", f"{text}: random actions found no reward, so learning needs exploration.")
     elif np.abs(rewards).max() > 100:
-        yield Finding("note", "rewards", f"{text}: preset default scales them; others may need reward_clip.")
+        yield Finding("note", "rewards", f"{text}: the preset default scales them; other presets may need reward_clip.")
     else:
         yield Finding("ok", "rewards", f"{text}.")
 
@@ -309,14 +288,14 @@ def _about_episodes(seen: _Seen, env: gym.Env[Any, Any]) -> Iterator[Finding]:
         yield Finding(
             "note",
             "episodes",
-            f"terminated or truncated was of type {', '.join(sorted(seen.odd_flags))}: give True or False.",
+            f"terminated or truncated was of type {', '.join(sorted(seen.odd_flags))}: return True or False.",
         )
     if not seen.lengths:
         yield Finding(
             "note" if limited else "warning",
             "episodes",
-            f"none ended within {len(seen.rewards):,} decisions: returns are recorded when episodes end. "
-            "Truncate them, for example with max_episode_steps=... where it is registered.",
+            f"none ended within {len(seen.rewards):,} decisions, but returns are logged when episodes end. "
+            "Truncate them, for example with max_episode_steps=... where the environment is registered.",
         )
         return
     ends = f"{len(seen.lengths) - seen.truncated} terminated, {seen.truncated} truncated"
@@ -324,63 +303,11 @@ def _about_episodes(seen: _Seen, env: gym.Env[Any, Any]) -> Iterator[Finding]:
     yield Finding("ok", "episodes", f"{len(seen.lengths)} of {lengths}, {ends}.")
 
 
-# --- whether it can be repeated, and taken up again -------------------------------------------------------------
-
-
-def _about_seeds(env: gym.Env[Any, Any], seed: int) -> Finding:
-    first, again = (_trace(Environments([env], [seed]), seed) for _ in range(2))
-    differ = next((i for i, (a, b) in enumerate(zip(first, again, strict=True)) if a != b), None)
-    if differ is None:
-        return Finding("ok", "seeds", f"the same seed gave the same {len(first) - 1} decisions again.")
-    return Finding(
-        "warning",
-        "seeds",
-        f"the same seed and actions gave something else {'at reset' if not differ else f'at decision {differ}'}: runs "
-        "cannot be repeated. Call super().reset(seed=seed), and draw all that is random from self.np_random.",
-    )
-
-
-def _about_resuming(env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, Any]], seed: int) -> Finding:
-    envs = Environments([env], [seed])
-    _trace(envs, seed, 3)
-    reason = envs.unrestorable()
-    if reason:
-        return Finding("note", "resume", f"an interrupted run will begin a new episode when resumed: {reason}.")
-    saved = to_files(envs.state())
-    went_on = _trace(envs, seed)
-    other = another()
-    try:
-        restored = Environments([other], [seed + 1])
-        failed = restored.load_state(from_files(*saved), [seed]) or _trace(restored, seed) != went_on
-        what = "went on otherwise than it had" if failed is True else "could not be restored"
-    except Exception as error:
-        failed, what = True, f"could not be restored ({type(error).__name__}: {error})"
-    finally:
-        if other is not env:
-            close(other)
-    if failed:
-        return Finding(
-            "warning",
-            "resume",
-            f"a saved episode {what}: a resumed run will differ. get_env_state() must give all that changes in an "
-            "episode, and set_env_state() must take it back.",
-        )
-    return Finding("ok", "resume", "its state can be saved and restored, so an interrupted run goes on exactly.")
-
-
-def _trace(envs: Environments, seed: int, steps: int = REPEATED) -> list[bytes]:
-    """What some decisions led to, in every bit."""
-    rng = np.random.default_rng(seed)
-    taken = (envs.step(rng.integers(envs.action_space.n, size=1)) for _ in range(steps))
-    return [envs.obs.tobytes(), *map(_bits, taken)]
-
-
-def _bits(step: Step) -> bytes:
-    return b"".join(part.tobytes() for part in (step.next_obs, step.reward, step.terminal, step.ended, step.obs))
+# --- Gymnasium's own checks -----------------------------------------------------------------------------------
 
 
 def _gymnasium_says(env: gym.Env[Any, Any]) -> Iterator[Finding]:
-    """Gymnasium's own checker, for whoever shares an environment; it knows nothing of our agents."""
+    """Gymnasium's own checker, for those who share an environment; it does not know our agents."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -392,10 +319,10 @@ def _gymnasium_says(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     more = {text: level for text, level in said.items() if not any(known in text for known in SAID_ABOVE)}
     yield from (Finding(level, "gymnasium", text) for text, level in more.items())
     if not more:
-        yield Finding("ok", "gymnasium", "its own check_env has no more to say.")
+        yield Finding("ok", "gymnasium", "its own check_env finds nothing else.")
 
 
 def _plain(message: object) -> str:
-    """Without colours, line breaks and the word that goes before."""
+    """A message without colours, line breaks and its leading word."""
     text = re.sub(r"\x1b\[\d+m", "", str(message)).removeprefix("WARN: ")
     return re.sub(r"\s+", " ", text).strip()

@@ -13,11 +13,11 @@ Grid = NDArray[np.float32]
 
 
 class DeepSea(gym.Env[Grid, Any]):
-    """Sink one row per step, moving left or right; treasure lies only at the bottom right.
+    """Sink one row per step, to the left or to the right; the only treasure is at the bottom right.
 
-    Every step to the right costs a little, so what is learnt at first leads away from the one path in 2^size
-    that pays. Which action means right is drawn once per cell. In the stochastic variant a move to the right
-    fails with probability 1/size, and rewards at the two bottom corners carry N(0, 1) noise.
+    Every move to the right costs a little, so early rewards lead away from the one path in 2^size that pays. The action
+    that means right is drawn once per cell. In the stochastic variant a move to the right fails with probability
+    1/size, and rewards at the two bottom corners have N(0, 1) noise.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class DeepSea(gym.Env[Grid, Any]):
         unscaled_move_cost: float = 0.01,
         stochastic: bool = False,
     ) -> None:
-        """``unscaled_move_cost`` is that of going right all the way; ``mapping_seed`` is as bsuite's."""
+        """``unscaled_move_cost`` is the cost of moving right all the way; ``mapping_seed`` is the same as in bsuite."""
         self.size = size
         self.stochastic = stochastic
         self._move_cost = unscaled_move_cost / size
-        # The legacy generator, so that a mapping seed names the same problem as in bsuite.
+        # The legacy generator, so that a mapping seed gives the same problem as in bsuite.
         self.right_action = (
             np.random.RandomState(mapping_seed).binomial(1, 0.5, (size, size))
             if randomize_actions
@@ -67,15 +67,15 @@ class DeepSea(gym.Env[Grid, Any]):
         return self._observe(), reward, self._row == self.size, False, {}
 
     def get_env_state(self) -> dict[str, Any]:
-        """Give where the diver is."""
+        """Return the position of the diver."""
         return {"row": self._row, "column": self._column}
 
     def set_env_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_env_state` gave."""
+        """Restore what `get_env_state` returned."""
         self._row, self._column = state["row"], state["column"]
 
     def _observe(self) -> Grid:
         grid = np.zeros((self.size, self.size), np.float32)
-        if self._row < self.size:  # below the last row there is nothing to see
+        if self._row < self.size:  # empty below the last row
             grid[self._row, self._column] = 1.0
         return grid

@@ -13,7 +13,7 @@ class MissingExtra(ImportError):
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import a module, or say which extra brings it."""
+    """Import a module, or raise MissingExtra with the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""From an id, a function or an environment to an environment, refusing what cannot be meant."""
+"""Make an environment from an id, a function or an environment, and refuse anything else."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Family: TypeAlias = Literal["atari", "minatar", "classic"]
 
 
 class NotAnEnvironment(TypeError):
-    """Something else was given where an environment belongs."""
+    """The argument is not an environment."""
 
 
 def family(source: str | AnyEnv) -> Family:
-    """Say which kind of environment an id names, or an environment is: presets and networks go by it."""
+    """The family of an id or environment, which selects preset and network."""
     if isinstance(source, str):
         if is_atari(find_spec(source)):
             return "atari"
@@ -42,10 +42,10 @@ def make_env(
     life_loss_is_terminal: bool | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> AnyEnv:
-    """Make an environment from an id or a zero-argument function, or take one that is made.
+    """Make an environment from an id or a zero-argument function, or accept an existing one.
 
-    The first three options are Atari's, see `AtariSettings`; ``env_kwargs`` go to what builds the environment
-    of an id: `make_atari` or `gymnasium.make`.
+    The first three options apply to Atari, see `AtariSettings`. ``env_kwargs`` are passed to the function that builds
+    the environment of an id: `make_atari` or `gymnasium.make`.
     """
     atari_options: dict[str, Any] = {
         name: value
@@ -60,19 +60,19 @@ def make_env(
     if not isinstance(source, str):
         if atari_options or kwargs:
             raise ValueError(
-                f"{', '.join([*atari_options, *kwargs])} can be applied only to an environment made from an "
-                "id; use them where this one is made."
+                f"{', '.join([*atari_options, *kwargs])} can be used only with an id: pass them where this "
+                "environment is made."
             )
         return _made(source)
     if family(source) == "atari":
         return make_atari(source, **atari_options, **kwargs)
     if atari_options:
         raise ValueError(f"{source} is not an Atari environment: it has no {', '.join(atari_options)}.")
-    # The passive checker costs time in every step, and warns of what concerns an environment's author.
+    # The passive checker takes time in every step, and its warnings are for authors of environments.
     spec = find_spec(source)
     try:
         env: AnyEnv = gym.make(spec, disable_env_checker=True, **kwargs)
-    except (TypeError, ImportError, gym.error.Error):  # which say what they are about
+    except (TypeError, ImportError, gym.error.Error):  # their messages are clear
         raise
     except Exception as error:
         blame(error, f"Making {source}")
@@ -81,36 +81,36 @@ def make_env(
 
 
 def _made(source: Callable[[], AnyEnv] | AnyEnv) -> AnyEnv:
-    """An environment as it is, or what a function makes; whatever else someone may give is refused in a sentence."""
-    wanted = "give a Gymnasium id, a function that makes a gymnasium.Env, or one that is made"
+    """An existing environment, or the one that a function makes; anything else is refused."""
+    wanted = "give a Gymnasium id, a gymnasium.Env, or a function that makes one"
     if isinstance(source, VectorEnv):
         raise NotAnEnvironment(
-            f"{type(source).__name__} is a vector of environments, but bdqn steps several itself: {wanted}, and say "
+            f"{type(source).__name__} is a vector environment, but bdqn steps several itself: {wanted}, and set "
             "num_envs."
         )
     if isinstance(source, gym.Env):
         return source
     name = getattr(source, "__name__", type(source).__name__)
     if not callable(source):
-        raise NotAnEnvironment(f"env is {kind_of(source)}, which is no gymnasium.Env{_of_gym(source)}: {wanted}.")
+        raise NotAnEnvironment(f"env is {kind_of(source)}, which is not a gymnasium.Env{_of_gym(source)}: {wanted}.")
     try:
         env = source()
     except Exception as error:
         blame(error, f"Calling {name}() to make an environment")
         raise
     if not isinstance(env, gym.Env):
-        raise NotAnEnvironment(f"{name}() gave {kind_of(env)}, which is no gymnasium.Env{_of_gym(env)}.")
+        raise NotAnEnvironment(f"{name}() returned {kind_of(env)}, which is not a gymnasium.Env{_of_gym(env)}.")
     return env
 
 
 def _of_gym(env: object) -> str:
-    """A hint, where someone's environment is one of Gymnasium's predecessor."""
+    """A hint if an environment inherits from Gym, the predecessor of Gymnasium."""
     ancestors = {cls.__module__.partition(".")[0] for cls in type(env).__mro__}
     return " (it inherits from gym, the predecessor: inherit from gymnasium.Env)" if "gym" in ancestors else ""
 
 
 def describe(env: AnyEnv) -> str:
-    """Say on one line what is in force beyond the game itself: the Atari protocol, or a time limit."""
+    """The Atari protocol or the time limit of an environment, on one line."""
     if isinstance(env.unwrapped, AtariEnv):
         return env.unwrapped.description
     limit = env.spec.max_episode_steps if env.spec else None
@@ -118,7 +118,7 @@ def describe(env: AnyEnv) -> str:
 
 
 def has_time_limit(env: AnyEnv) -> bool:
-    """Whether an environment is known to end every episode, however it is played."""
+    """Whether every episode of an environment is known to end."""
     if isinstance(env.unwrapped, AtariEnv):
         return bool(env.unwrapped.protocol.max_episode_frames)
     return bool(env.spec and env.spec.max_episode_steps)

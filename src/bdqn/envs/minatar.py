@@ -15,15 +15,15 @@ from bdqn.envs.extras import import_extra
 from bdqn.envs.state import generator_state, set_generator_state
 
 _MEANINGS = {"n": "no-op", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
-_CONSTANT = {"channels", "action_map", "random"}  # of a game; its generator is kept by name
+_CONSTANT = {"channels", "action_map", "random"}  # attributes that never change; the generator is saved separately
 Grid = NDArray[np.bool_]
 
 
 class MinAtar(gym.Env[Grid, Any]):
     """A game on a 10 x 10 grid, one boolean channel per kind of object.
 
-    With MinAtar's defaults: an action is replaced by the previous one with probability 0.1, games grow harder
-    as they go on, and an episode has no time limit.
+    As in MinAtar by default, an action is replaced by the previous one with probability 0.1, games become harder over
+    time, and episodes have no time limit.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012, Gymnasium's own declaration
@@ -37,7 +37,7 @@ class MinAtar(gym.Env[Grid, Any]):
         difficulty_ramping: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        """``game`` in lower case with underscores; ``minimal_actions`` leaves out those without effect."""
+        """``game`` is in lower case with underscores. ``minimal_actions`` leaves out actions without effect."""
         self.game = import_extra("minatar", "minatar").Environment(
             game, sticky_action_prob=sticky_action_prob, difficulty_ramping=difficulty_ramping
         )
@@ -48,21 +48,21 @@ class MinAtar(gym.Env[Grid, Any]):
         self.observation_space = gym.spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type, assignment]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Grid, dict[str, Any]]:
-        """Start a game; a seed makes all that follows depend on it and the actions alone."""
+        """Start a game. After a seed, everything depends on that seed and the actions alone."""
         super().reset(seed=seed)
         if seed is not None:
             self.game.seed(int(self.np_random.integers(2**32)))
-            self.game.last_action = 0  # MinAtar lets an action stick across episodes
+            self.game.last_action = 0  # MinAtar keeps a sticky action across episodes
         self.game.reset()
         return self.game.state(), {}
 
     def step(self, action: int) -> tuple[Grid, float, bool, bool, dict[str, Any]]:
-        """Move the game on by one frame."""
+        """Advance the game by one frame."""
         reward, terminated = self.game.act(self._actions[action])
         return self.game.state(), float(reward), bool(terminated), False, {}
 
     def get_env_state(self) -> dict[str, Any]:
-        """Give everything that the game holds."""
+        """Return the whole state of the game."""
         held = {name: value for name, value in vars(self.game.env).items() if name not in _CONSTANT}
         return {
             "game": copy.deepcopy(held),
@@ -71,20 +71,20 @@ class MinAtar(gym.Env[Grid, Any]):
         }
 
     def set_env_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_env_state` gave."""
+        """Restore what `get_env_state` returned."""
         known = vars(self.game.env).keys() - _CONSTANT
         if state["game"].keys() != known:
-            raise ValueError(f"{self.game.env_name} holds {sorted(known)}, not {sorted(state['game'])}.")
+            raise ValueError(f"{self.game.env_name} has the attributes {sorted(known)}, not {sorted(state['game'])}.")
         vars(self.game.env).update(state["game"])
         self.game.last_action = state["last_action"]
         set_generator_state(self.game.random, state["random"])
 
     def get_action_meanings(self) -> list[str]:
-        """Name the actions."""
+        """Names of the actions."""
         return [_MEANINGS[self.game.env.action_map[action]] for action in self._actions]
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Paint every cell in the colour of its last occupied channel, black if it is empty."""
+        """Draw every cell in the colour of its last occupied channel; empty cells are black."""
         if self.render_mode != "rgb_array":
             return None
         state = self.game.state()

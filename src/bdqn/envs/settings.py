@@ -1,6 +1,6 @@
-"""What can be chosen about an Atari environment, as plain data: named protocols and changes to them.
+"""Settings of Atari environments as plain data: named protocols and changes to them.
 
-Published Atari scores differ as much by protocol as by agent, so a protocol has a name that can be stored.
+Published Atari scores differ as much by protocol as by agent, so every protocol has a name that is stored with a run.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from difflib import get_close_matches
 
 @dataclass(frozen=True, slots=True)
 class AtariProtocol:
-    """How decisions, screens and episodes are cut out of the emulator's frames.
+    """How the emulator's frames become decisions, screens and episodes.
 
-    An episode's frames are all emulator frames since the game was reset, no-ops included. No protocol presses
-    FIRE at reset, and none ends an episode at a lost life: at most the learner is told that nothing of value
-    follows.
+    An episode's frames are all emulator frames since the reset of the game, including no-ops. No protocol presses FIRE
+    at reset, and none ends an episode at a lost life: at most, the lost life is terminal for the learner.
     """
 
     name: str
-    frames_per_decision: int  # the action is repeated this often, rewards are summed
-    pooled_frames: tuple[int, ...]  # frames of a decision whose pixelwise maximum is seen, counted from 1
-    repeat_action_probability: float  # sticky actions, drawn anew at every frame
+    frames_per_decision: int  # the action is repeated, and rewards are summed
+    pooled_frames: tuple[int, ...]  # frames of a decision whose pixelwise maximum is observed, counted from 1
+    repeat_action_probability: float  # sticky actions, drawn at every frame
     max_noops: int  # an episode starts after 1 to max_noops no-ops, or after none if this is 0
-    max_episode_frames: int  # the episode is truncated here; 0 = no limit
+    max_episode_frames: int  # episodes are truncated here; 0 = no limit
     life_loss_is_terminal: bool = False  # for the learner only
     timeout_is_terminal: bool = False  # for the learner only
-    rgb_mean: bool = False  # gray is the mean of R, G and B instead of the emulator's own luminance
+    rgb_mean: bool = False  # gray is the mean of R, G and B, not the emulator's luminance
     evaluation_epsilon: float | None = None  # None = no separate evaluation phase
     evaluation_max_frames: int | None = None  # None = as in training
 
     def describe(self) -> str:
-        """Say on one line what is in force."""
+        """The protocol on one line."""
         noops = f"1 to {self.max_noops} no-ops at reset" if self.max_noops else "no no-ops at reset"
         limit = "no frame limit"
         if self.max_episode_frames:
@@ -50,7 +49,7 @@ PROTOCOLS: dict[str, AtariProtocol] = {
     for protocol in (
         # The paper's text, "as in DQN", with the episode limit that Gym had in 2017.
         AtariProtocol("dqn", 4, (3, 4), 0.0, max_noops=30, max_episode_frames=400_000),
-        # The authors' released notebook: 3 x (1 + 3) + 1 frames, the screens kept being the 9th and the last.
+        # The authors' notebook: 3 x (1 + 3) + 1 frames, of which the 9th and the last are observed.
         AtariProtocol(
             "reference-code",
             13,
@@ -81,7 +80,7 @@ PROTOCOLS: dict[str, AtariProtocol] = {
 
 @dataclass(frozen=True, slots=True)
 class AtariSettings:
-    """A named protocol and what is changed about it."""
+    """A named protocol, with changes."""
 
     protocol: str = field(
         default="dqn",
@@ -93,19 +92,19 @@ class AtariSettings:
     )
     life_loss_is_terminal: bool | None = field(
         default=None,
-        metadata={"help": "tell the learner that nothing follows a lost life; unset = the protocol's"},
+        metadata={"help": "treat a lost life as terminal for the learner; unset = the protocol's"},
     )
 
     def resolve(self) -> AtariProtocol:
-        """Give the protocol with the changes made."""
+        """Return the protocol with the changes applied."""
         if self.protocol not in PROTOCOLS:
             nearest = get_close_matches(self.protocol.lower(), PROTOCOLS, n=1, cutoff=0.0)[0]
             raise ValueError(
                 f"There is no Atari protocol {self.protocol!r}; did you mean {nearest!r}? "
-                f"Known are {', '.join(PROTOCOLS)}."
+                f"The protocols are {', '.join(PROTOCOLS)}."
             )
         if self.max_episode_frames is not None and self.max_episode_frames < 0:
-            raise ValueError(f"max_episode_frames is {self.max_episode_frames}, but must be 0 (no limit) or more.")
+            raise ValueError(f"max_episode_frames must be 0 (no limit) or more, not {self.max_episode_frames}.")
         changes = {
             name: value
             for name in ("max_episode_frames", "life_loss_is_terminal")

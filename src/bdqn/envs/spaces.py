@@ -1,4 +1,4 @@
-"""Which environments the agents can act in."""
+"""Which action and observation spaces the agents support."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gymnasium import spaces
 
 
 class UnsupportedSpace(ValueError):
-    """An environment whose actions or observations the agents cannot handle."""
+    """The agents do not support the actions or observations of an environment."""
 
 
 def name_of(env: gym.Env[Any, Any]) -> str:
-    """An environment's id, or the name of its class."""
+    """The id of an environment, or the name of its class."""
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
 def check_spaces(env: gym.Env[Any, Any]) -> None:
-    """Refuse, with advice, an environment without Discrete actions, or whose observations are no arrays."""
+    """Refuse environments without Discrete actions or without Box or Discrete observations, and suggest a fix."""
     name = name_of(env)
     observations, actions = _declared(env, "observation_space"), _declared(env, "action_space")
     if not isinstance(actions, spaces.Discrete):
@@ -34,7 +34,7 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
     if isinstance(observations, spaces.Box) and (not observations.shape or 0 in observations.shape):
         raise UnsupportedSpace(
             f"{name} has the observation space {observations} of shape {observations.shape}, but bdqn needs at least "
-            "one axis and one number: give it one, a constant if there is nothing to see."
+            "one axis and one number: observe a constant if there is nothing to observe."
         )
 
 

@@ -1,7 +1,7 @@
-"""The exact state of an environment, mid-episode: what a resumed run needs to go on as if nothing had happened.
+"""The exact state of an environment within an episode, which a resumed run needs to continue exactly.
 
-An environment or wrapper of your own takes part by offering two methods, `Restorable`. Gymnasium's classic control,
-toy text and common wrappers are known here; whatever is not is named, and starts a new episode when resumed.
+Your own environment or wrapper takes part by implementing the two methods of `Restorable`. Gymnasium's classic control,
+toy text and common wrappers are supported here. Other layers are named, and start a new episode when resumed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ State = dict[str, Any]
 
 @runtime_checkable
 class Restorable(Protocol):
-    """What an environment, or a wrapper, offers so that its episodes survive an interruption.
+    """An environment or wrapper whose episodes survive an interruption.
 
-    A state is a dictionary of NumPy arrays and what JSON can say, nested as you like. It says what is kept in this
-    layer alone: wrapped environments speak for themselves, and ``np_random`` is kept without being asked.
+    A state is a dictionary of NumPy arrays and JSON values, nested as you like. It describes this layer alone: wrapped
+    environments have their own state, and ``np_random`` is saved automatically.
     """
 
     def get_env_state(self) -> Mapping[str, Any]:
-        """Everything in which this layer differs from a new one that has just been reset."""
+        """Return everything in which this layer differs from a new one after reset."""
 
     def set_env_state(self, state: Mapping[str, Any]) -> None:
-        """Become what `get_env_state` described, in a new process."""
+        """Restore what `get_env_state` returned, possibly in a new process."""
 
 
 class CannotRestore(TypeError):
-    """Some layer of an environment does not say what its state is; the message names it."""
+    """A layer of an environment cannot save or restore its state; the message names it."""
 
 
-# What changes in an episode, by class. A subclass may hold more, so only these very classes are known.
+# Attributes that change in an episode, by class. Subclasses may have more, so only these exact classes are supported.
 ATTRIBUTES: dict[type, tuple[str, ...]] = {
     classic_control.CartPoleEnv: ("state", "steps_beyond_terminated"),
     classic_control.MountainCarEnv: ("state",),
@@ -77,13 +77,13 @@ def get_state(env: gym.Env[Any, Any]) -> State:
         elif type(layer) in ATTRIBUTES:
             state = {name: getattr(layer, name) for name in ATTRIBUTES[type(layer)] if hasattr(layer, name)}
         else:
-            raise CannotRestore(f"{_name(layer)} offers no get_env_state() and set_env_state()")
+            raise CannotRestore(f"{_name(layer)} has no get_env_state() and set_env_state()")
         layers.append({"class": _name(layer), "state": state})
     return {"layers": layers, "np_random": generator_state(env.unwrapped.np_random)}
 
 
 def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
-    """Take back what `get_state` gave, in an environment that was made alike and has been reset."""
+    """Restore what `get_state` returned in an environment that was made the same way and has been reset."""
     layers, names = list(_layers(env)), [saved["class"] for saved in state["layers"]]
     if names != [_name(layer) for layer in layers]:
         raise CannotRestore(f"it was {' around '.join(names)}, but now is {' around '.join(map(_name, layers))}")
@@ -99,17 +99,17 @@ def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
 
 
 def generator_state(rng: np.random.Generator | np.random.RandomState) -> State:
-    """All that a generator's next numbers depend on."""
+    """The state of a random number generator."""
     if isinstance(rng, np.random.RandomState):
         return dict(rng.get_state(legacy=False))
     return dict(rng.bit_generator.state)
 
 
 def set_generator_state(rng: np.random.Generator | np.random.RandomState, state: Mapping[str, Any]) -> None:
-    """Take back what `generator_state` gave."""
-    # NumPy does not look at this number before it uses it as an index.
+    """Restore what `generator_state` returned."""
+    # NumPy uses this number as an index without checking it.
     if "pos" in state.get("state", {}) and not 0 <= int(state["state"]["pos"]) <= 624:
-        raise ValueError("this is no state of a Mersenne twister.")
+        raise ValueError("this is not a state of a Mersenne twister.")
     if isinstance(rng, np.random.RandomState):
         rng.set_state(dict(state))
     else:
@@ -117,10 +117,10 @@ def set_generator_state(rng: np.random.Generator | np.random.RandomState, state:
 
 
 def _require_like(name: str, value: Any, own: Any) -> None:
-    """Refuse an attribute that its environment could not compute with."""
+    """Refuse an attribute of another shape or kind than the environment's own."""
     array, like = np.asarray(value), np.asarray(own)
     number = array.dtype.kind in "biuf" or value is None  # no text, no objects
-    # Not the very dtype: Acrobot begins in float32 and goes on in float64.
+    # Not the exact dtype: Acrobot starts in float32 and continues in float64.
     if not number or array.shape != like.shape or (array.ndim and array.dtype.kind != like.dtype.kind):
         raise ValueError(f"{name} is {value!r:.80}, which is not like {own!r:.80}.")
 
@@ -136,22 +136,24 @@ def _set_own(layer: Any, state: Any) -> None:
     try:
         layer.set_env_state(state)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
-        raise  # the state is to blame, which comes from a file
+        raise  # the state from the file is wrong
     except Exception as error:
         raise CannotRestore(f"set_env_state() of {_name(layer)} raised {type(error).__name__}: {error}") from error
 
 
 def _checked(layer: gym.Env[Any, Any], state: Any) -> State:
-    """A state as its author gave it, unless it could not be written to a file."""
+    """The state that a layer returned, if it can be written to a file."""
     try:
         to_files(state)
         return dict(state)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CannotRestore(f"get_env_state() of {_name(layer)} gave what cannot be saved: {error}") from error
+        raise CannotRestore(
+            f"get_env_state() of {_name(layer)} returned a state that cannot be saved: {error}"
+        ) from error
 
 
 def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """The environment itself last."""
+    """All layers, outermost first; the environment itself is the last."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env

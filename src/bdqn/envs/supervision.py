@@ -1,4 +1,4 @@
-"""Environments that fail: whose fault it was, in a sentence; a new one in its place; an end to steps that hang."""
+"""Failing environments: name the cause, replace the environment, and interrupt steps that hang."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from bdqn.envs.answers import EnvironmentWarning
 from bdqn.envs.interaction import Restart
 
 _NOTE = "In the environment: "
-Remake = Callable[[int, int], tuple[gym.Env[Any, Any], int]]  # which one, the how-many-th time: a new one and its seed
+Remake = Callable[[int, int], tuple[gym.Env[Any, Any], int]]  # index, number of the restart -> new environment, seed
 
 
 class StepTimeout(RuntimeError):
-    """A step took longer than it may."""
+    """A step exceeded its time limit."""
 
 
 class CannotTime(RuntimeError):
-    """Steps cannot be timed here, which is no fault of the environment's."""
+    """Steps cannot be timed here; the environment is not to blame."""
 
 
 class Supervisor:
-    """Makes environments that fail anew, a bounded number of times, and interrupts steps that take too long."""
+    """Replace failing environments, a limited number of times, and interrupt steps that take too long."""
 
     def __init__(self, most_restarts: int, step_timeout: float | None, remake: Remake) -> None:
-        """A step may take ``step_timeout`` seconds; None: as long as it takes."""
+        """A step may take ``step_timeout`` seconds; None means no limit."""
         self.most_restarts, self.step_timeout, self._remake = most_restarts, step_timeout, remake
         self.restarts = 0
 
     def step(self, env: gym.Env[Any, Any], action: int) -> Any:
-        """A step, interrupted when its time is up."""
+        """Take a step, and interrupt it after the time limit."""
         return self._in_time(lambda: env.step(action))
 
     @property
@@ -46,14 +46,14 @@ class Supervisor:
         return self.restarts < self.most_restarts
 
     def replace(self, i: int, env: gym.Env[Any, Any]) -> tuple[gym.Env[Any, Any], int]:
-        """Close the environment in place ``i`` as well as that goes; another in its place, and its seed."""
+        """Close environment ``i``, ignoring errors, and make a new one; return it with its seed."""
         self.restarts += 1
         with suppress(Exception):
             self._in_time(env.close)
         return self._remake(i, self.restarts)
 
     def report(self, restarts: Sequence[Restart]) -> None:
-        """Say which environments were just made anew, and why."""
+        """Warn of the environments that were just replaced, with the reasons."""
         for number, restart in enumerate(restarts, self.restarts - len(restarts) + 1):
             warnings.warn(
                 f"Environment {restart.env} was restarted ({number} of {self.most_restarts}): {restart.reason}",
@@ -75,12 +75,12 @@ def can_be_timed() -> bool:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise StepTimeout in here after so many seconds.
+    """Raise StepTimeout within this context after so many seconds.
 
-    By a signal, so in the main thread only; C code that never returns to Python is not interrupted.
+    It uses a signal and works only in the main thread. C code that never returns to Python is not interrupted.
     """
     if not can_be_timed():
-        raise CannotTime("step_timeout works by a signal, which needs the main thread, on Linux or macOS.")
+        raise CannotTime("step_timeout uses a signal, which needs the main thread on Linux or macOS.")
     before = signal.signal(signal.SIGALRM, _ring)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -90,13 +90,13 @@ def time_limit(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except _Alarm as alarm:
         *_, late, _ring_itself = traceback.extract_tb(alarm.__traceback__)
-        raise StepTimeout(f"it was not done after {seconds:g} s ({_place(late)})") from None
+        raise StepTimeout(f"it had not finished after {seconds:g} s ({_place(late)})") from None
     finally:
         signal.signal(signal.SIGALRM, before)
 
 
 class _Alarm(BaseException):
-    """Not an Exception, which an environment may catch."""
+    """Not an Exception, because an environment may catch those."""
 
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:
@@ -104,7 +104,7 @@ def _ring(_signal: int, _frame: FrameType | None) -> None:
 
 
 def blame(error: Exception, what: str) -> str:
-    """Note at an error that an environment's own code raised it, and in ``what``; gives the note."""
+    """Add a note to an error: an environment's own code raised it in ``what``. Return the note."""
     frames = traceback.extract_tb(error.__traceback__)
     where = "" if isinstance(error, StepTimeout) or not frames else f" ({_place(frames[-1])})"
     note = f"{what} raised {type(error).__name__}: {_text(error)}{where}."
@@ -113,7 +113,7 @@ def blame(error: Exception, what: str) -> str:
 
 
 def _text(error: Exception) -> str:
-    """What an error says, if it can say it: its class may be the environment's own."""
+    """The text of an error. Its class may be the environment's own, so str() may fail."""
     try:
         return str(error)
     except Exception as another:
@@ -121,7 +121,7 @@ def _text(error: Exception) -> str:
 
 
 def lasting(error: Exception) -> Exception:
-    """An error as it can be raised through a generator, which takes StopIteration for its own end."""
+    """The error, or a RuntimeError for StopIteration, which a generator would take for its own end."""
     if not isinstance(error, StopIteration):
         return error
     other = RuntimeError(f"the environment raised {error!r}")
@@ -131,7 +131,7 @@ def lasting(error: Exception) -> Exception:
 
 
 def blamed(error: BaseException) -> str | None:
-    """What `blame` noted, if this is an error of an environment's."""
+    """The note that `blame` added, if an environment raised this error."""
     notes = getattr(error, "__notes__", ())
     return next((note.removeprefix(_NOTE) for note in notes if note.startswith(_NOTE)), None)
 

@@ -1,4 +1,4 @@
-"""N environments stepped together, with everything a learner must not confuse kept apart."""
+"""N environments stepped together. Terminal, truncated and restarted episodes are kept apart for the learner."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bdqn.envs.spaces import check_spaces
 from bdqn.envs.state import CannotRestore, get_state, set_state
 from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
 
-#: An environment sets this key of its info where its episode goes on, but no value should be carried across.
+#: An environment sets this key of its info if its episode continues but no value should be bootstrapped.
 TERMINAL_FOR_LEARNER = "terminal_for_learner"
-# What comes of taking what cannot be taken; RuntimeError: of torch, for a tensor that requires a gradient.
+# Raised by unusable values; RuntimeError: by torch, for a tensor that requires a gradient.
 _UNUSABLE = (TypeError, ValueError, AttributeError, OverflowError, RuntimeError)
 
 
 class Environments:
-    """N environments stepped together in this process, each restarted in the same step its episode ends."""
+    """N environments stepped together in this process. Each is reset in the same step in which its episode ends."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class Environments:
         supervisor: Supervisor | None = None,
         said: set[str] | None = None,
     ) -> None:
-        """Seed and reset every environment once; the resets to come continue its own random stream.
+        """Seed and reset every environment once. Later resets continue its own random stream.
 
-        A ``supervisor`` replaces those that fail. What was ``said`` of such environments is not said again.
+        A ``supervisor`` replaces environments that fail. Kinds of warnings in ``said`` are not repeated.
         """
         for env in envs:
             check_spaces(env)
@@ -47,7 +47,7 @@ class Environments:
         self.action_space = cast(spaces.Discrete, first.action_space)
         for i, env in enumerate(envs):
             self._require_alike(i, env)
-        # Agents count actions from zero, whatever the environment does.
+        # Agents number actions from zero, whatever the environment does.
         self._action_start = int(self.action_space.start)
         self._supervisor = supervisor
         self._expected = expected_of(first, set() if said is None else said)
@@ -57,7 +57,7 @@ class Environments:
             self._obs[i] = self._first_observation(i, int(seed))
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
-        self.lost: str | None = None  # why nobody knows where they stand, after a step that failed halfway
+        self.lost: str | None = None  # why the state is unknown, after a step that failed halfway
 
     @property
     def num_envs(self) -> int:
@@ -66,7 +66,7 @@ class Environments:
 
     @property
     def obs(self) -> NDArray[Any]:
-        """Where to act next, (N, *obs)."""
+        """Current observations, (N, *obs)."""
         return self._obs
 
     def step(self, actions: NDArray[np.integer[Any]] | Sequence[int]) -> Step:
@@ -119,21 +119,21 @@ class Environments:
         return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes), tuple(restarts))
 
     def close(self) -> None:
-        """Close every environment, as well as that goes: what was learned or seen in them stays."""
+        """Close every environment and ignore errors: what was learned stays."""
         for env in self.envs:
             with suppress(Exception):
                 env.close()
 
-    # --- beginning episodes, and beginning again where an environment failed -------------------------------------
+    # --- starting episodes, and restarting after a failure -------------------------------------------------------
 
     def _first_observation(self, i: int, seed: int | None = None) -> Any:
-        """Begin an episode."""
+        """Start an episode."""
         env, expected = self.envs[i], self._expected
         try:
             answer: Any = env.reset() if seed is None else env.reset(seed=seed)
         except Exception as error:
             if seed is not None and not takes_seed(env):
-                raise BadAnswer(f"reset() of {expected.name} takes no seed, but must: {RESET_CALL}.") from error
+                raise BadAnswer(f"reset() of {expected.name} must accept a seed: {RESET_CALL}.") from error
             blame(error, f"reset() of {expected.name}")
             raise lasting(error) from None
         try:
@@ -146,7 +146,7 @@ class Environments:
         return observation
 
     def _next_episode(self, i: int, restarts: list[Restart]) -> Any:
-        """Begin the episode after one that has ended; in a new environment, if need be."""
+        """Start the next episode; in a new environment if this one fails."""
         try:
             return self._first_observation(i)
         except BadAnswer:
@@ -157,9 +157,9 @@ class Environments:
     def _step_anew(
         self, i: int, action: int, error: Exception, episodes: list[Episode], restarts: list[Restart]
     ) -> Any:
-        """Cut the episode of an environment that failed, and take the decision in a new one.
+        """Truncate the episode of an environment that failed, and take the decision in a new one.
 
-        So the decision that failed is not learned from, and the one that is did happen.
+        The agent does not learn from the failed decision, only from the repeated one.
         """
         length = self._lengths[i]
         failed = [Episode(i, self._returns[i], length, truncated=True, failed=True)] if length else []
@@ -177,7 +177,7 @@ class Environments:
                 return answer
 
     def _restart(self, i: int, error: Exception, restarts: list[Restart]) -> Any:
-        """Begin an episode in a new environment in place of one that failed; if none is left, the error stands."""
+        """Start an episode in a new environment after a failure; if no restart is left, raise the error."""
         while self._supervisor is not None and self._supervisor.may_restart:
             restarts.append(Restart(i, blamed(error) or str(error), obs=None))
             try:
@@ -196,10 +196,10 @@ class Environments:
                 f"unlike environment 0 with {self.observation_space} and {self.action_space}."
             )
 
-    # --- being interrupted --------------------------------------------------------------------------------------
+    # --- saving and restoring -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Give everything: the environments' own states too, or why one cannot tell it."""
+        """Return the whole state, with each environment's own state or the reason why it has none."""
         return {
             "obs": self._obs,
             "returns": list(self._returns),
@@ -208,14 +208,16 @@ class Environments:
         }
 
     def load_state(self, state: Mapping[str, Any], seeds: Sequence[int]) -> dict[int, str]:
-        """Take back what `state` gave.
+        """Restore what `state` returned.
 
-        Environments that cannot be restored are seeded and reset instead; the answer says which, and why.
+        Environments that cannot be restored are seeded and reset instead. Returns their indices with the reasons.
         """
         if state["obs"].shape != self._obs.shape or state["obs"].dtype != self._obs.dtype:
-            raise ValueError(f"observations were {state['obs'].shape}, but now are {self._obs.shape}.")
+            raise ValueError(f"observations had the shape {state['obs'].shape}, but now have {self._obs.shape}.")
         if not len(state["returns"]) == len(state["lengths"]) == len(self.envs):
-            raise ValueError(f"{len(state['returns'])} episodes were going on, but there are {len(self.envs)}.")
+            raise ValueError(
+                f"the state has {len(state['returns'])} episodes, but there are {len(self.envs)} environments."
+            )
         self._obs = state["obs"].copy()
         self._returns = [float(value) for value in state["returns"]]
         self._lengths = [int(value) for value in state["lengths"]]
@@ -230,7 +232,7 @@ class Environments:
         return restarted
 
     def unrestorable(self) -> str | None:
-        """Say why an interrupted episode could not be taken up again; None if it could."""
+        """Why an interrupted episode could not be continued; None if it could."""
         return _own_state(self.envs[0]).get("cannot")
 
 
@@ -242,7 +244,7 @@ def _own_state(env: gym.Env[Any, Any]) -> dict[str, Any]:
 
 
 def _restore(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> str | None:
-    """Set an environment's state; says why if that cannot be done."""
+    """Set an environment's state; return the reason if that fails."""
     try:
         set_state(env, state)
     except CannotRestore as error:

@@ -1,7 +1,7 @@
-"""LinPSRL and LinUCB (Algorithms 1 and 2), and the agents they are compared with.
+"""LinPSRL and LinUCB (Algorithms 1 and 2), and the agents that they are compared with.
 
-All linear agents share one backward pass, ``bdqn.linear.planning``, and differ in the judge that they hand it: compare
-``linucb`` and ``linpsrl``.
+All linear agents share one backward pass, ``bdqn.linear.planning``. They differ in the judge that they pass to it:
+compare ``linucb`` and ``linpsrl``.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from bdqn.linear.mdps import Array, Known, optimal_q
 from bdqn.linear.planning import Belief, Guess, Judge, Step, look_back
 from bdqn.linear.statistics import Episodes, Memory, Statistics
 
-TIE = 1e-9  # indices closer than this differ by rounding alone
+TIE = 1e-9  # indices closer than this differ only by rounding
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an agent will do in the next episode, and the confidence sets behind it if it keeps any."""
+    """An agent's policy for the next episode, and the confidence sets behind it, if any."""
 
     policy: Array  # (R, H, S, A) probabilities
     sets: tuple[ConfidenceSet, ...] = ()  # one per step
 
 
 class Agent(Protocol):
-    """Two verbs: plan an episode, learn from it."""
+    """An agent plans an episode and learns from it."""
 
     def plan(self, draws: Draws) -> Plan: ...
 
@@ -39,12 +39,12 @@ class Agent(Protocol):
 
 
 def linucb(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
-    """Act on the best that is plausible, teach the worst that is plausible."""
+    """Act on the best plausible Q-function, teach the worst plausible one."""
     return belief.optimistic(), belief.pessimistic()
 
 
 def linpsrl(target: Literal["sample", "mean", "pessimistic"], inflation: float) -> Judge:
-    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst that is plausible)."""
+    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst plausible Q-function)."""
 
     def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
         drawn = Guess(belief.posterior.at(inflation * draws.normal(belief.posterior.dim)))
@@ -54,12 +54,12 @@ def linpsrl(target: Literal["sample", "mean", "pessimistic"], inflation: float) 
 
 
 def lsvi(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
-    """Act on the estimate, teach the estimate: exploration is left to the policy."""
+    """Act on the estimate and teach it; the policy explores."""
     return belief.expected(), belief.expected()._replace(within_unit=True)
 
 
 def lsvi_ucb(bonus: float) -> Judge:
-    """Act on the estimate plus a bonus, and teach that too: optimism is handed down (Jin et al. 2020)."""
+    """Act on the estimate plus a bonus, and teach the same: optimism propagates (Jin et al. 2020)."""
 
     def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
         optimistic = Guess(belief.posterior.mean, np.full(len(belief.theta), bonus), within_unit=True)
@@ -72,18 +72,18 @@ Policy = Callable[[Array], Array]  # from indices (..., A) to probabilities
 
 
 def greedy(index: Array) -> Array:
-    """The best action; among equals, any."""
+    """The best action; ties are broken uniformly."""
     best = index >= index.max(-1, keepdims=True) - TIE
     return np.asarray(best / best.sum(-1, keepdims=True))
 
 
 def epsilon_greedy(epsilon: float) -> Policy:
-    """The best action, but with probability epsilon any."""
+    """A uniform action with probability epsilon, otherwise the best action."""
     return lambda index: (1 - epsilon) * greedy(index) + epsilon / index.shape[-1]
 
 
 def boltzmann(temperature: float) -> Policy:
-    """Better actions exponentially more often."""
+    """A softmax over the indices."""
 
     def policy(index: Array) -> Array:
         weights = np.exp((index - index.max(-1, keepdims=True)) / temperature)
@@ -107,13 +107,13 @@ class LinearAgent:
         self.memory = Statistics(self.known.features)
 
     def steps(self, memory: Memory, draws: Draws) -> list[Step]:
-        """Its plan, given what is in a memory."""
+        """The plan, given the content of a memory."""
         return look_back(memory, self.known, self.prior, self.judge, self.confidence, draws)
 
     def plan(self, draws: Draws) -> Plan:
         steps = self.steps(self.memory, draws)
         index = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
-        # The sets vouch for an agent's regret only if it acts on the best they allow.
+        # The sets bound an agent's regret only if it acts optimistically.
         optimistic = self.judge is linucb
         return Plan(self.policy(index), tuple(step.set for step in steps if step.set is not None and optimistic))
 
@@ -124,7 +124,7 @@ class LinearAgent:
 class TabularPSRL:
     """Exact posterior sampling for reinforcement learning (Osband et al. 2013): draw an MDP, act optimally in it.
 
-    Transitions are Dirichlet, mean rewards Gaussian, each state, action and step on its own. The features are not used.
+    Transitions are Dirichlet and mean rewards Gaussian, independently per state, action and step. Features are unused.
     """
 
     def __init__(self, known: Known, prior_count: float, reward_prior_var: float, noise_var: float) -> None:

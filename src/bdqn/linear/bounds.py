@@ -1,7 +1,7 @@
 """The regret bounds of Theorems 1 and 2, as printed and as corrected, and the coefficients rho_bar in them.
 
-Corrected means: the bias term of Lemma 1 with its factor 2 (E1), log(H / delta) for the union over steps (E8), and a
-determinant lemma that holds for lambda below 1 too (E6). The numbers E.. are those of docs/theory.md.
+The corrected bounds have a factor 2 in the bias term of Lemma 1 (E1), log(H / delta) for the union over steps (E8), and
+a determinant lemma that also holds for lambda below 1 (E6). docs/theory.md explains the numbers E...
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FACTOR = {"printed": 1.0, "corrected": 2.0}  # in front of rho^{h+1} theta^{h+1}
 
 @dataclass(frozen=True)
 class Constants:
-    """What the bounds depend on besides rho, T and delta."""
+    """Constants in the bounds, besides rho, T and delta."""
 
     dim: int  # d
     horizon: int  # H
@@ -54,7 +54,7 @@ def rho_bar(rho: Array, gamma: float, version: Version = "corrected") -> Array:
 def determinant_term(constants: Constants, episodes: int, version: Version = "corrected") -> float:
     """D_T, the bound on sum_t log(1 + |phi_t|^2_{chi_bar^-1}): d log(1 + T L^2 / (d lambda)).
 
-    Printed is d log(lambda + T L^2 / d), which is too small where lambda < 1 (E6).
+    The printed one is d log(lambda + T L^2 / d), which is too small if lambda < 1 (E6).
     """
     c = constants
     growth = episodes * c.feature_norm**2 / c.dim
@@ -65,7 +65,7 @@ def determinant_term(constants: Constants, episodes: int, version: Version = "co
 def beta(constants: Constants, episodes: int, delta: float, version: Version = "corrected") -> float:
     """beta_T = sigma sqrt(2 log(H / delta) + d log(1 + T L^2 / (d lambda))) + sqrt(lambda) L_omega.
 
-    Printed has log(1 / delta) (E8) and T L^2 / lambda, without d (valid, but looser: E7).
+    The printed one has log(1 / delta) (E8) and T L^2 / lambda, without d (valid, but looser: E7).
     """
     c = constants
     printed = version == "printed"
@@ -87,7 +87,7 @@ def theorem_2(
 ) -> np.float64 | Array:
     """LinUCB's regret after T episodes is below this with probability 1 - delta. rho (..., H) -> (...)
 
-    Printed: 2 beta_T sqrt(2 rho_bar T H D_T). Corrected: the same, but where 2 theta^h is below 1 the proof needs 1.
+    Printed: 2 beta_T sqrt(2 rho_bar T H D_T). Corrected: the same, with max(2 theta^h, 1) for 2 theta^h.
     """
     radius = beta(constants, episodes, delta, version)
     determinant = determinant_term(constants, episodes, version)
@@ -103,7 +103,7 @@ def theorem_2(
 def theorem_1(constants: Constants, rho: Array, episodes: int, version: Version = "corrected") -> np.float64 | Array:
     """LinPSRL's Bayesian regret, O(d sqrt(rho_bar H T) log T): Theorem 2's bound at delta = 1 / T, plus 1.
 
-    Proven for H = 1. Beyond, a step of the proof does not hold (E21), and this is a reference curve.
+    Proven for H = 1. For H > 1 a step of the proof does not hold (E21), and this is only a reference curve.
     """
     return 1 + theorem_2(constants, rho, episodes, 1 / episodes, version)
 

@@ -1,12 +1,12 @@
 """Confidence sets C_t^h = {omega : |omega_hat^h - omega|_{chi_bar^h} <= theta^h} around ridge regressions (Lemma 1).
 
-theta^h = beta^h + bias^h. The first pays for noise and ridge, the second for targets that are pessimistic values
+theta^h = beta^h + bias^h. The first term covers noise and ridge, the second covers targets that use pessimistic values
 instead of V*. Three radii differ in the bias that step h inherits from step h + 1:
 
-theory  2 gamma rho^{h+1} theta^{h+1}: the lemma with its proof mended. V* and the pessimistic value differ by up to
-        twice the radius, because the set's centre is a radius away from each.
-paper   rho^{h+1} theta^{h+1}, with gamma: the lemma as printed. It loses coverage; kept to show that.
-data    gamma |V_up - V_low| over the states met at step h + 1: needs no rho, hence no oracle, and is a theorem too.
+theory  2 gamma rho^{h+1} theta^{h+1}: the lemma with a corrected proof. V* and the pessimistic value differ by up to
+        twice the radius, because each is up to one radius away from the set's centre.
+paper   rho^{h+1} theta^{h+1}, with gamma: the lemma as printed. It loses coverage, and is here to show that.
+data    gamma |V_up - V_low| over the states visited at step h + 1: also proven, and needs no rho, hence no oracle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RadiusKind = Literal["theory", "paper", "data"]
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """The sets of all replicas at one step, and the values that they vouch for."""
+    """The sets of all replicas at one step, and the bounds on values that they imply."""
 
     centre: Array  # (R, d) omega_hat
     factor: Array  # (R, d, d) Cholesky factor of chi_bar = chi + lambda I
@@ -58,12 +58,12 @@ def noise_radius(
 
 
 def rho(width_of_optimal: Array, visits: Array) -> Array:
-    """rho = sqrt(sum_i |phi(x_i, pi*(x_i))|^2_{chi_bar^-1}), the sum over episodes taken by state. (R,)"""
+    """rho = sqrt(sum_i |phi(x_i, pi*(x_i))|^2_{chi_bar^-1}), with the sum over episodes computed by state. (R,)"""
     return np.asarray(np.sqrt((visits * width_of_optimal**2).sum(-1)))
 
 
 class Confidence:
-    """Radii theta^h from the last step to the first, for one agent. Remembers the largest rho met."""
+    """Radii theta^h of one agent, from the last step to the first. Stores the largest rho so far."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Confidence:
         return self._scale * np.broadcast_to(beta + bias, posterior.mean.shape[:-1])
 
     def bias(self, h: int, above: ConfidenceSet, visits: Array) -> Array:
-        """What step h - 1 inherits from the set of step h, whose states were met ``visits`` times. (R,)"""
+        """The bias that step h - 1 inherits from the set of step h, whose states were visited ``visits`` times. (R,)"""
         if self._kind == "data":
             return np.asarray(self._known.gamma * np.sqrt((visits * (above.upper - above.lower) ** 2).sum(-1)))
         self.largest_rho[:, h] = np.maximum(self.largest_rho[:, h], self._rho(h, above.width, visits))

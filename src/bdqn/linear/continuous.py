@@ -1,8 +1,8 @@
-"""Linear agents where states cannot be counted: a user's function gives the features of any observation.
+"""Linear agents for continuous states: a user's function computes the features of any observation.
 
-The regressions' targets need the values of all next states met so far, so episode t costs O(H t A d), and O(H t A d^2)
-where widths are needed (LinUCB, pessimistic targets); memory grows by H A d numbers per episode. With finitely many
-states, ``bdqn.linear.statistics`` avoids that growth.
+The targets need the values of all next states visited so far, so episode t costs O(H t A d), or O(H t A d^2) if widths
+are needed (LinUCB, pessimistic targets). Memory grows by H A d numbers per episode. For finitely many states,
+``bdqn.linear.statistics`` avoids that growth.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FeatureFunction = Callable[[int, Any], Array]  # step h = 0..H-1 and observation
 
 
 class Environment(Protocol):
-    """As much of a Gymnasium environment as is needed."""
+    """The part of Gymnasium's interface that is needed."""
 
     def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]: ...
 
@@ -31,23 +31,23 @@ class Environment(Protocol):
 
 
 class Visited:
-    """The states met at one step: features of all their actions, what was done there, and where that led."""
+    """The states visited at one step: features of all actions, the action taken, the reward and the next state."""
 
     def __init__(self, actions: int, dim: int) -> None:
         self._features = np.empty((16, actions, dim))
         self._taken = np.empty((16, dim))
         self._rewards = np.empty(16)
         self._next = np.empty(16, np.int64)  # row of the next state among those of the next step; -1: the end
-        self._moments = Moments.zero(dim, (1,))  # of the rewards alone
+        self._moments = Moments.zero(dim, (1,))  # of the rewards only
         self.count = 0
 
     @property
     def features(self) -> Array:
-        """phi of every state met and action. (1, t, A, d)"""
+        """phi of every visited state and action. (1, t, A, d)"""
         return self._features[None, : self.count]
 
     def add(self, features: Array, action: int, reward: float, next_row: int) -> None:
-        if self.count == len(self._rewards):  # twice the room: adding stays cheap on average
+        if self.count == len(self._rewards):  # double the capacity: amortised constant time
             for name in ("_features", "_taken", "_rewards", "_next"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.empty_like(array)]))
@@ -61,7 +61,7 @@ class Visited:
         """The regression on r + ahead(x'), for ahead (1, t') at the states of the next step."""
         if ahead is None or not self.count:
             return self._moments
-        values = np.append(ahead[0], 0.0)[self._next[: self.count]]  # after the end comes nothing
+        values = np.append(ahead[0], 0.0)[self._next[: self.count]]  # no value after the end
         rewards, m = self._rewards[: self.count], self._moments
         return Moments(
             m.gram,
@@ -72,7 +72,7 @@ class Visited:
 
 
 class VisitedStates:
-    """A memory (see ``bdqn.linear.statistics``) whose states are those met so far."""
+    """A memory (see ``bdqn.linear.statistics``) whose states are those visited so far."""
 
     def __init__(self, horizon: int, actions: int, dim: int) -> None:
         self.at = [Visited(actions, dim) for _ in range(horizon)]
@@ -112,10 +112,10 @@ class FeatureAgent:
         seed: int = 0,
     ) -> None:
         if horizon < 1:
-            raise ValueError(f"An episode needs at least one step: choose horizon >= 1, not {horizon}.")
-        nothing_known = np.empty((1, horizon, 0, actions, dim))  # no state is known beforehand
+            raise ValueError(f"horizon must be at least 1, not {horizon}.")
+        nothing_known = np.empty((1, horizon, 0, actions, dim))  # no state is known in advance
         if isinstance(settings, PSRL):
-            raise TypeError("PSRL counts states, so it cannot use features: choose a linear agent.")
+            raise TypeError("PSRL counts states and cannot use features: choose a linear agent.")
         agent = settings.make(Known(nothing_known, gamma, sigma, feature_norm, weight_norm))
         assert isinstance(agent, LinearAgent)
         self._agent, self._features = agent, features
@@ -139,7 +139,9 @@ class FeatureAgent:
             raise ValueError(f"The feature function returned NaN or infinity at step {h + 1}: check its input.")
         longest = float(np.linalg.norm(phi, axis=-1).max())
         if longest > self._feature_norm * (1 + 1e-9):
-            raise ValueError(f"A feature is {longest:.4g} long, above feature_norm (L): scale features, or raise it.")
+            raise ValueError(
+                f"A feature vector has norm {longest:.4g}, above feature_norm (L): scale features, or raise it."
+            )
         return phi
 
     def act(self, h: int, phi: Array) -> int:
@@ -149,7 +151,7 @@ class FeatureAgent:
         return int(choose(self._agent.policy(index), self._draws.uniform(1)[0])[0])
 
     def learn(self, episode: list[tuple[Array, int, float]]) -> None:
-        """Remember an episode: features, action and reward of each step."""
+        """Store an episode: features, action and reward of each step."""
         last = len(episode) - 1
         for h, (phi, action, reward) in enumerate(episode):
             if not np.isfinite(reward):
@@ -159,7 +161,7 @@ class FeatureAgent:
 
 
 def play(env: Environment, agent: FeatureAgent, episodes: int, seed: int = 0) -> Array:
-    """Play episodes of at most H steps; returns their returns, not discounted. (episodes,)"""
+    """Play episodes of at most H steps and give their undiscounted returns. (episodes,)"""
     returns = np.zeros(episodes)
     for t in range(episodes):
         agent.begin()

@@ -1,4 +1,4 @@
-"""Random numbers for many replicas: each has a generator of its own, so that none depends on its neighbours."""
+"""Random numbers for many replicas. Each replica has its own generator and does not depend on the others."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Draws:
     def dirichlet(self, counts: Array) -> Array:
         """Probabilities along the last axis, from Dirichlet distributions with these parameters (R, ...)."""
         gammas = np.stack([rng.standard_gamma(c) for rng, c in zip(self._generators, counts, strict=True)])
-        gammas += np.finfo(np.float64).tiny  # parameters far below 1 can give zeros only
+        gammas += np.finfo(np.float64).tiny  # parameters far below 1 can give only zeros
         return np.asarray(gammas / gammas.sum(-1, keepdims=True))
 
 
 def choose(probabilities: Array, uniform: Array) -> Indices:
-    """The outcome that a number in [0, 1) stands for, by the inverse of the distribution function. (...)"""
+    """The outcome for a number in [0, 1), by the inverse distribution function. (...)"""
     return choose_cumulative(probabilities.cumsum(-1), uniform)
 
 
 def choose_cumulative(cumulative: Array, uniform: Array) -> Indices:
-    """The same from cumulated probabilities; the last is taken to be one."""
+    """The same from cumulative probabilities; the last is assumed to be one."""
     return np.asarray((uniform[..., None] >= cumulative[..., :-1]).sum(-1))

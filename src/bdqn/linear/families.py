@@ -1,4 +1,4 @@
-"""Problems to explore: each family is a dataclass of its sizes, and ``make(rng)`` builds one instance of it."""
+"""Families of problems: each is a dataclass of its sizes, and ``make(rng)`` builds one instance."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bdqn.linear.mdps import MDP, Array
 
 
 class Family(Protocol):
-    """A way to make problems."""
+    """A family of problems."""
 
     def make(self, rng: np.random.Generator) -> MDP:
-        """One instance; ``rng`` decides whatever is random in it."""
+        """Build one instance; ``rng`` makes all random choices."""
         ...
 
 
 @dataclass(frozen=True)
 class LinearQ:
-    """Linear Q* and no more: the paper's assumption, without that of a linear MDP.
+    """Linear Q* in an MDP that is not linear: the paper's assumption alone.
 
-    Built backwards. Any kernel P_h and any weights omega_h will do; the rewards r_h = Q_h - gamma E V_{h+1} make them
+    Built backwards. Kernel P_h and weights omega_h are arbitrary; the rewards r_h = Q_h - gamma E V_{h+1} make them
     optimal. Q_h = u . w_h + c_h with unit vectors u, |w_h| = s = 1 / (2H + 1) and c_h = gamma c_{h+1} + 2s, so that
     rewards are not negative and Q* lies in [0, 1]. Features are (u, 1), hence L = sqrt(2).
     """
@@ -56,7 +56,7 @@ class LinearQ:
 class LinearMDP:
     """A linear MDP (Jin et al. 2020): P_h = phi . mu_h and r_h = phi . eta_h, with phi in the simplex.
 
-    Then every policy's Q-function is linear, omega_h = eta_h + gamma mu_h V_{h+1}: fair ground for LSVI-UCB.
+    Then every policy's Q-function is linear, omega_h = eta_h + gamma mu_h V_{h+1}, as LSVI-UCB assumes.
     """
 
     states: int = setting(20, "states", minimum=1)
@@ -77,14 +77,14 @@ class LinearMDP:
 
 @dataclass(frozen=True)
 class Bandit:
-    """A linear bandit, contextual if it has several states: H = 1, where the paper's algorithms are known ones.
+    """A linear bandit (H = 1), contextual if it has several states. Here the paper's algorithms are well known.
 
-    Arms are unit vectors on the half of the sphere that omega* points to, so that Q* lies in [0, 1]; |omega*| = 1.
+    Arms are unit vectors in the half-sphere around omega*, so that Q* lies in [0, 1]; |omega*| = 1.
     """
 
     actions: int = setting(10, "arms", minimum=1)
     dim: int = setting(4, "features", minimum=1)
-    states: int = setting(1, "contexts; one is drawn at every round", minimum=1)
+    states: int = setting(1, "contexts; one is drawn in every round", minimum=1)
     noise: float = setting(0.1, "standard deviation of the rewards' noise", minimum=0)
 
     def make(self, rng: np.random.Generator) -> MDP:
@@ -97,9 +97,9 @@ class Bandit:
 
 @dataclass(frozen=True)
 class RiverSwim:
-    """Swim against the stream: a small reward at the left bank, a large one at the right (Strehl and Littman 2008)."""
+    """Swim against the current: a small reward at the left end, a large one at the right (Strehl and Littman 2008)."""
 
-    states: int = setting(6, "stretches of the river", minimum=2)
+    states: int = setting(6, "positions in the river", minimum=2)
     horizon: int = setting(20, "steps per episode", minimum=1)
     noise: float = setting(0.0, "standard deviation of the rewards' noise", minimum=0)
 
@@ -123,8 +123,8 @@ class RiverSwim:
 class DeepSea:
     """bsuite's DeepSea (Osband et al. 2019), deterministic: one path in 2^N pays, and every step on it costs.
 
-    The row is the step h, so the column is the state. As in ``bdqn.envs.DeepSea``, ``mapping`` says which action means
-    right in each cell.
+    The row is the step h, so the column is the state. As in ``bdqn.envs.DeepSea``, ``mapping`` determines which action
+    means right in each cell.
     """
 
     size: int = setting(10, "N: rows and columns", minimum=2)
@@ -147,7 +147,7 @@ class DeepSea:
 
 @dataclass(frozen=True)
 class CombinationLock:
-    """One action of A is right at each of H steps; a wrong one is not forgiven. Chance opens it once in A^H."""
+    """One of A actions is right at each of H steps, and one mistake fails. Random actions succeed once in A^H."""
 
     horizon: int = setting(6, "numbers to enter", minimum=1)
     actions: int = setting(3, "numbers to choose from", minimum=1)
@@ -166,12 +166,12 @@ class CombinationLock:
 
 @dataclass(frozen=True)
 class RandomTabular:
-    """A Garnet: random rewards, and a few random successors of each state and action."""
+    """A Garnet MDP: random rewards, and a few random successors of each state and action."""
 
     states: int = setting(5, "states", minimum=1)
     actions: int = setting(2, "actions", minimum=1)
     horizon: int = setting(3, "steps per episode", minimum=1)
-    branching: int = setting(2, "successors of a state and action (no more than there are states)", minimum=1)
+    branching: int = setting(2, "successors of a state and action, at most the number of states", minimum=1)
     noise: float = setting(0.1, "standard deviation of the rewards' noise", minimum=0)
 
     def make(self, rng: np.random.Generator) -> MDP:
@@ -190,7 +190,7 @@ class RandomTabular:
 class Coverage:
     """Two steps, one state each: the second action of the second step is slightly better than the first.
 
-    Whoever never tries it keeps rho^2 = t / lambda: finite rho is a property of what was played, not of Q*.
+    An agent that never tries it has rho^2 = t / lambda: finite rho is a property of the data, not of Q*.
     """
 
     gap: float = setting(0.1, "by how much the second action is better", minimum=0, maximum=0.5)
@@ -216,24 +216,24 @@ FAMILIES: dict[str, type[Family]] = {
 
 
 def unit_vectors(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Directions, uniform on the sphere of the last axis."""
+    """Uniform random directions along the last axis."""
     vectors = rng.standard_normal(shape)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 def uniform(states: int) -> Array:
-    """Every state as probable as another."""
+    """The uniform distribution over states."""
     return np.full(states, 1 / states)
 
 
 def one_hot(rewards: Array) -> Array:
-    """A feature per state and action, d = S A: any Q-function is linear in these. (H, S, A, S A)"""
+    """One feature per state and action, d = S A: every Q-function is linear in them. (H, S, A, S A)"""
     horizon, states, actions = rewards.shape
     table = np.eye(states * actions).reshape(states, actions, states * actions)
     return np.tile(table, (horizon, 1, 1, 1))
 
 
 def nowhere_else(rewards: Array) -> Array:
-    """Transitions of a single step, after which nothing comes: where they lead does not matter."""
+    """Transitions after the last step, which do not matter."""
     horizon, states, actions = rewards.shape
     return np.full((horizon, states, actions, states), 1 / states)

@@ -1,4 +1,4 @@
-"""A finite problem as a Gymnasium environment, for agents that know nothing of linear theory."""
+"""A finite problem as a Gymnasium environment, for agents outside this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bdqn.linear.mdps import MDP
 
 
 class MDPEnv(gym.Env[np.int64, Any]):
-    """Observations number the pairs of step and state, h S + x, as Q* depends on both; the last S mean the end."""
+    """Observations are h S + x for step h and state x, because Q* depends on both; the last S mean the end."""
 
     def __init__(self, mdp: MDP) -> None:
         self.mdp = mdp
@@ -24,13 +24,13 @@ class MDPEnv(gym.Env[np.int64, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Begin an episode in a state drawn from P_0."""
+        """Start an episode in a state drawn from P_0."""
         super().reset(seed=seed)
         self._h, self._state = 0, self._drawn(self.mdp.start)
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
-        """One of H steps; the last one terminates."""
+        """Take one of H steps; the last one terminates."""
         where = (self._h, self._state, int(action))
         reward = float(self.mdp.rewards[where] + self.mdp.reward_noise * self.np_random.standard_normal())
         self._state = self._drawn(self.mdp.transitions[where])

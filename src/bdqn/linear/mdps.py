@@ -1,4 +1,4 @@
-"""Finite episodic MDPs that know their own optimum: V*, Q* and the weights omega* behind it.
+"""Finite episodic MDPs with their exact optimum: V*, Q* and its weights omega*.
 
 The setting of the paper's Section 2: horizon H, discount gamma, features phi_h(x, a) in R^d, and an optimal Q-function
 that is linear in them, Q*_h(x, a) = phi_h(x, a) . omega*_h. Rewards are scaled so that V* lies in [0, 1].
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-LINEAR_TOLERANCE = 1e-8  # how far Q* may be from the features' span: rounding, no more
+LINEAR_TOLERANCE = 1e-8  # largest distance of Q* from the span of the features, for rounding
 
 
 def q_values(rewards: Array, transitions: Array, gamma: float, value: Array) -> Array:
@@ -47,9 +47,9 @@ def policy_value(policy: Array, rewards: Array, transitions: Array, gamma: float
 
 @dataclass(frozen=True, eq=False)
 class MDP:
-    """One problem. States and actions are numbered; all arrays are per step h = 1..H (index h - 1).
+    """One problem. States and actions are numbered. All arrays have a leading axis for steps h = 1..H (index h - 1).
 
-    Rewards carry Gaussian noise of standard deviation ``reward_noise``; ``rewards`` are their means, within
+    Rewards have Gaussian noise of standard deviation ``reward_noise``. ``rewards`` are their means, within
     ``reward_range``.
     """
 
@@ -107,7 +107,7 @@ class MDP:
 
     @cached_property
     def omega_star(self) -> Array:
-        """omega*, of all solutions the shortest. (H, d)"""
+        """omega*, the solution of least norm. (H, d)"""
         rows = self.features.reshape(self.horizon, -1, self.dim)
         return np.asarray((np.linalg.pinv(rows) @ self.q_star.reshape(self.horizon, -1, 1))[..., 0])
 
@@ -115,8 +115,8 @@ class MDP:
     def sigma(self) -> float:
         """Sub-Gaussian scale of nu_h = r_h + gamma V*_{h+1}(x') - Q*_h(x, a).
 
-        A variable within an interval is sub-Gaussian with half its length (Hoeffding), and squares of independent
-        scales add: the reward's noise, and half of what gamma V* ranges over among the possible next states.
+        A variable in an interval is sub-Gaussian with half its length (Hoeffding), and the squares of independent
+        scales add up: the noise of the reward, and half the range of gamma V* over the possible next states.
         """
         if self.horizon == 1:
             return self.reward_noise
@@ -127,20 +127,20 @@ class MDP:
 
     @cached_property
     def feature_norm(self) -> float:
-        """L: no feature vector is longer."""
+        """L, the largest norm of a feature vector."""
         return float(np.linalg.norm(self.features, axis=-1).max())
 
     @cached_property
     def weight_norm(self) -> float:
-        """L_omega: no omega*_h is longer."""
+        """L_omega, the largest norm of omega*_h."""
         return float(np.linalg.norm(self.omega_star, axis=-1).max())
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the theorems let an agent know. The bounds hold for every replica of a batch.
+    """What the theorems allow an agent to know. The bounds hold for every replica of a batch.
 
-    ``optimal_actions`` is an oracle: confidence sets read it for the coefficient rho, and only if told to.
+    ``optimal_actions`` is an oracle. Confidence sets use it for the coefficient rho, and only on request.
     """
 
     features: Array  # (R, H, S, A, d)
@@ -165,7 +165,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Replicas:
-    """R problems of one shape that are played side by side; every array has a leading axis R."""
+    """R problems of the same shape, played in parallel; every array has a leading axis R."""
 
     mdps: tuple[MDP, ...]
     gamma: float
@@ -178,7 +178,7 @@ class Replicas:
 
     @classmethod
     def of(cls, mdps: Sequence[MDP]) -> Replicas:
-        """Put problems side by side. The same problem many times costs no memory."""
+        """Stack problems. Repetitions of the same problem take no memory."""
         if not mdps:
             raise ValueError("There is no problem to play: give at least one.")
         shapes = {(mdp.features.shape, mdp.gamma) for mdp in mdps}
@@ -215,9 +215,9 @@ def _require_shapes(mdp: MDP) -> None:
         raise ValueError(f"features must have the axes (H, S, A, d), not the shape {mdp.features.shape}.")
     horizon, states, actions, dim = mdp.features.shape
     if horizon < 1:
-        raise ValueError("An episode needs at least one step: choose H >= 1, not 0.")
+        raise ValueError("H must be at least 1, not 0.")
     if dim < 1:
-        raise ValueError("features need at least one component: choose d >= 1, not 0.")
+        raise ValueError("d must be at least 1, not 0.")
     expected = {
         "rewards": (horizon, states, actions),
         "transitions": (horizon, states, actions, states),
@@ -226,16 +226,14 @@ def _require_shapes(mdp: MDP) -> None:
     for name, shape in expected.items():
         found = getattr(mdp, name).shape
         if found != shape:
-            raise ValueError(
-                f"{name} must have the shape {shape} to go with features {mdp.features.shape}, not {found}."
-            )
+            raise ValueError(f"{name} must have the shape {shape} to match features {mdp.features.shape}, not {found}.")
     for name in ("features", *expected):
         if not np.isfinite(getattr(mdp, name)).all():
-            raise ValueError(f"{name} hold NaN or infinity: every number must be finite.")
+            raise ValueError(f"{name} must be finite, without NaN or infinity.")
     if not 0 <= mdp.gamma <= 1:
-        raise ValueError(f"gamma must lie between 0 and 1, not {mdp.gamma!r}.")
+        raise ValueError(f"gamma must be between 0 and 1, not {mdp.gamma!r}.")
     if not 0 <= mdp.reward_noise < np.inf:
-        raise ValueError(f"reward_noise is a standard deviation: it must be 0 or more, not {mdp.reward_noise!r}.")
+        raise ValueError(f"reward_noise is a standard deviation and must be 0 or more, not {mdp.reward_noise!r}.")
 
 
 def _require_probabilities(name: str, table: Array) -> None:
@@ -250,8 +248,8 @@ def _require_rewards(mdp: MDP) -> None:
     least, most = float(mdp.rewards.min()), float(mdp.rewards.max())
     if least < low - 1e-12 or most > high + 1e-12:
         raise ValueError(
-            f"Mean rewards go from {least:.4g} to {most:.4g}, outside the stated range {low:g} to {high:g}: "
-            "state a wider reward_range, or rescale the rewards."
+            f"Mean rewards go from {least:.4g} to {most:.4g}, outside the declared range {low:g} to {high:g}: "
+            "declare a wider reward_range, or rescale the rewards."
         )
 
 
@@ -259,7 +257,7 @@ def _require_values_in_the_unit_interval(mdp: MDP) -> None:
     least, most = float(mdp.v_star.min()), float(mdp.v_star.max())
     if least < -1e-9 or most > 1 + 1e-9:
         raise ValueError(
-            f"V* goes from {least:.4g} to {most:.4g}, but the theory wants it within 0 and 1: shift the rewards so "
+            f"V* goes from {least:.4g} to {most:.4g}, but the theory needs it between 0 and 1: shift the rewards so "
             "that no optimal value is negative, and divide them by the largest."
         )
 

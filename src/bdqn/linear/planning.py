@@ -1,7 +1,7 @@
 """One backward pass for all linear agents.
 
-From the last step to the first: regress rewards plus the next step's value on features, and ask a *judge* for two
-Q-functions, the one to act on and the one to teach the step before. Agents differ in their judge.
+From the last step to the first, it regresses rewards plus the next step's value on features and asks a *judge* for two
+Q-functions: one to act on, and one that the previous step learns from. Agents differ in their judge.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from bdqn.linear.statistics import Memory
 
 
 class Guess(NamedTuple):
-    """A Q-function to entertain: phi . weights + bonus * |phi|_{chi_bar^-1}."""
+    """A candidate Q-function: phi . weights + bonus * |phi|_{chi_bar^-1}."""
 
     weights: Array  # (R, d)
     bonus: Array | None = None  # (R,)
-    within_unit: bool = False  # cut its values to [0, 1], where V* lies
+    within_unit: bool = False  # clip its values to [0, 1], the range of V*
 
 
 @dataclass(frozen=True)
 class Belief:
-    """One step's regression, on all states and actions; ``theta`` is its confidence radius, zero without one."""
+    """The regression of one step, on all states and actions. ``theta`` is its confidence radius, or zero."""
 
     posterior: Posterior
     features: Array  # (R, S, A, d)
     theta: Array  # (R,)
-    clip: bool = True  # bounds on values are cut to [0, 1]
+    clip: bool = True  # clip bounds on values to [0, 1]
 
     @cached_property
     def width(self) -> Array:
@@ -44,12 +44,12 @@ class Belief:
         return std.reshape(self.features.shape[:-1])
 
     def q(self, guess: Guess) -> Array:
-        """A guess's values. (R, S, A)"""
+        """Values of a guess. (R, S, A)"""
         values = (self._rows @ guess.weights[..., None]).reshape(self.features.shape[:-1])
         return values if guess.bonus is None else values + guess.bonus[:, None, None] * self.width
 
     def value(self, guess: Guess) -> Array:
-        """Its best action's value. (R, S)"""
+        """Value of the best action under a guess. (R, S)"""
         best: Array = self.q(guess).max(-1)
         return np.clip(best, 0.0, 1.0) if guess.within_unit else best
 
@@ -81,7 +81,7 @@ class Step(NamedTuple):
 def look_back(
     memory: Memory, known: Known, prior: Prior, judge: Judge, confidence: Confidence | None, draws: Draws
 ) -> list[Step]:
-    """Fit every step's regression, from the last to the first. All past targets are computed anew."""
+    """Fit the regression of every step, from the last to the first, and recompute all past targets."""
     steps: list[Step] = []
     ahead: Array | None = None  # gamma V_{h+1}
     bias: Array | float = 0.0

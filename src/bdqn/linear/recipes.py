@@ -1,4 +1,4 @@
-"""Agents by name: their settings, what is refused, and how each is put together."""
+"""Agents by name: their settings, the checks on these, and how each agent is built."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bdqn.linear.agents import (
 from bdqn.linear.confidence import Confidence
 from bdqn.linear.mdps import Known
 
-NOISE_WHERE_THERE_IS_NONE = 0.1  # a posterior needs some
+NOISE_WHERE_THERE_IS_NONE = 0.1  # a posterior needs positive noise
 
 
 class PriorScaleWarning(UserWarning):
-    """A prior so narrow that posterior sampling may hardly explore."""
+    """The prior is so narrow that posterior sampling may not explore."""
 
 
 def _require_within(name: str, value: float, low: float, high: float) -> None:
@@ -38,7 +38,7 @@ def _require_within(name: str, value: float, low: float, high: float) -> None:
 
 
 def ridge_prior(ridge: float) -> Prior:
-    """A belief in units of the noise, so that its standard deviation is |phi|_{chi_bar^-1}."""
+    """A prior in units of the noise, so that the posterior standard deviation is |phi|_{chi_bar^-1}."""
     return Prior(var=1 / ridge, noise=Fixed(1.0))
 
 
@@ -47,23 +47,23 @@ def _noise_std(known: Known, given: float | None) -> float:
 
 
 class Settings(Protocol):
-    """How an agent is set, and the way to make one."""
+    """The settings of an agent, which can make it."""
 
     def make(self, known: Known) -> Agent: ...
 
 
 @dataclass(frozen=True)
 class LinUCB:
-    """Optimism (Algorithm 2). Values of the next step enter pessimistically, so the sets keep their coverage."""
+    """Optimism (Algorithm 2). Targets use pessimistic values of the next step, so the sets keep their coverage."""
 
     radius: Literal["theory", "paper", "data"] = setting(
         "theory", "theory (corrected), paper (as printed: loses coverage) or data (no oracle)"
     )
     delta: float = setting(0.1, "the sets may fail with this probability")
     ridge: float = setting(1.0, "lambda, added to the Gram matrix's diagonal")
-    scale: float = setting(1.0, "multiplies the radius; below 1 nothing is guaranteed", minimum=0)
+    scale: float = setting(1.0, "multiplies the radius; there is no guarantee below 1", minimum=0)
     rho: str = setting("oracle", "for theory and paper: oracle (from pi*), max-action (an upper bound), or a number")
-    clip: bool = setting(True, "cut the bounds on V to [0, 1]; false: as printed")
+    clip: bool = setting(True, "clip the bounds on V to [0, 1]; false: as printed")
 
     def __post_init__(self) -> None:
         _require_within("delta", self.delta, 0, 1)
@@ -89,15 +89,16 @@ class LinUCB:
 
 @dataclass(frozen=True)
 class LinPSRL:
-    """Posterior sampling (Algorithm 1). Exact for H = 1; beyond, Bayesian linear regression on targets of one kind."""
+    """Posterior sampling (Algorithm 1). Exact for H = 1; otherwise Bayesian linear regression on one kind of target."""
 
     target: Literal["sample", "mean", "pessimistic"] = setting(
-        "sample", "what a step learns of the next: the draw itself (RLSVI), the mean (as BDQN), or a pessimistic value"
+        "sample",
+        "value of the next step in targets: the draw itself (RLSVI), the mean (as BDQN), or a pessimistic value",
     )
     noise_std: float | None = setting(None, "standard deviation of a target's noise; none: the problem's sigma")
     prior_var: float | None = setting(None, "prior variance of each weight; none: L_omega^2 / d")
     prior_mean: float = setting(0.0, "prior mean of each weight")
-    inflate: bool = setting(False, "draws sqrt(d) times wider, as frequentist bounds for Thompson sampling ask")
+    inflate: bool = setting(False, "draws sqrt(d) times wider, as frequentist bounds for Thompson sampling require")
     radius: Literal["theory", "paper", "data"] = setting("data", "for target pessimistic: theory, paper or data")
     delta: float = setting(0.1, "for target pessimistic: the sets may fail with this probability")
 
@@ -129,7 +130,7 @@ class LinPSRL:
 class LSVIEpsilon:
     """Least-squares value iteration with epsilon-greedy exploration."""
 
-    epsilon: float = setting(0.1, "probability of any action", minimum=0, maximum=1)
+    epsilon: float = setting(0.1, "probability of a uniform action", minimum=0, maximum=1)
     ridge: float = setting(0.1, "lambda")
 
     def __post_init__(self) -> None:
@@ -178,9 +179,9 @@ class LSVIUCB:
 
 @dataclass(frozen=True)
 class PSRL:
-    """Exact tabular posterior sampling, as a reference on small problems."""
+    """Exact tabular posterior sampling, a reference for small problems."""
 
-    prior_count: float = setting(1.0, "Dirichlet counts of a state and action, over all successors together")
+    prior_count: float = setting(1.0, "total Dirichlet count of a state and action, over all successors")
     reward_prior_var: float = setting(1.0, "prior variance of a mean reward")
     noise_std: float | None = setting(None, "standard deviation of rewards; none: the problem's sigma")
 

@@ -1,4 +1,4 @@
-"""Regret, measured three ways, and how fast it grows."""
+"""Regret, measured in three ways, and its growth."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def trajectory_regret(replicas: Replicas, played: Episodes) -> Array:
 def certificate(sets: Sequence[ConfidenceSet], played: Episodes, gamma: float) -> Array:
     """sum_h gamma^{h-1} min(2 theta^h |phi_t^h|_{chi_bar^-1}, 1) of one episode. (R,)
 
-    While the sets hold omega*, an optimistic agent's trajectory regret is no larger, step by step: this is the proof of
-    Theorem 2 before its bounds are made simple, and the agent can compute it while it plays.
+    As long as the sets contain omega*, it bounds the trajectory regret of an optimistic agent, step by step. It is the
+    proof of Theorem 2 before its bounds are simplified, and the agent can compute it while it plays.
     """
     rows = np.arange(len(played.states))
     total = np.zeros(len(rows))
@@ -45,7 +45,7 @@ def certificate(sets: Sequence[ConfidenceSet], played: Episodes, gamma: float) -
 def growth_exponent(episodes: Array, cumulative: Array) -> Array:
     """Slope of log regret in log T, by least squares over these points. (...)
 
-    1 is an agent that does not learn, 1/2 the theorems' rate. Regret that is zero throughout has no slope: NaN.
+    1 means no learning, and 1/2 is the rate of the theorems. NaN if regret is zero throughout.
     """
     x = np.log(episodes) - np.log(episodes).mean()
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Play episodes of many replicas side by side, and measure regret as they go."""
+"""Play episodes of many replicas in parallel, and measure their regret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bdqn.linear.statistics import Episodes
 
 
 class Played(NamedTuple):
-    """One episode of all replicas: what was planned, and what came of it."""
+    """One episode of all replicas: the plan and what happened."""
 
     plan: Plan
     episodes: Episodes
@@ -33,9 +33,9 @@ class Curves:
 
 
 def play(replicas: Replicas, agent: Agent, seeds: Sequence[int]) -> Iterator[Played]:
-    """Episodes without end. A replica's randomness is that of its seed alone."""
+    """Play episodes without end. The randomness of a replica depends only on its seed."""
     if len(seeds) != len(replicas):
-        raise ValueError(f"There must be a seed for each of {len(replicas)} replicas, not {len(seeds)}.")
+        raise ValueError(f"seeds must have one entry for each of {len(replicas)} replicas, not {len(seeds)}.")
     nature, own = Draws(seeds, "environment"), Draws(seeds, "agent")
     cumulative = np.cumsum(replicas.transitions, axis=-1)
     noise = np.array([mdp.reward_noise for mdp in replicas.mdps])[:, None]
@@ -46,7 +46,7 @@ def play(replicas: Replicas, agent: Agent, seeds: Sequence[int]) -> Iterator[Pla
         to_act, to_move = own.uniform(horizon), nature.uniform(horizon)
         noises = noise * nature.normal(horizon)
         states, actions = np.empty((2, len(replicas), horizon), np.int64)
-        state = choose(replicas.start, to_move[:, -1])  # the last step leads nowhere, so its number is free
+        state = choose(replicas.start, to_move[:, -1])  # the last step has no successor, so its number is free
         for h in range(horizon):
             states[:, h] = state
             actions[:, h] = action = choose(plan.policy[rows, h, state], to_act[:, h])
@@ -65,9 +65,9 @@ def run(
     seeds: Sequence[int],
     progress: Callable[[int, float], None] = lambda episode, mean_return: None,
 ) -> Curves:
-    """Play T episodes of every replica; ``progress`` hears of each episode's number and mean return."""
+    """Play T episodes of every replica; ``progress`` receives the number and mean return of each episode."""
     if episodes < 1:
-        raise ValueError(f"There must be at least one episode, not {episodes}.")
+        raise ValueError(f"episodes must be at least 1, not {episodes}.")
     exact, trajectory, returns, certified = np.empty((4, len(replicas), episodes))
     discount = replicas.gamma ** np.arange(replicas.rewards.shape[1])
     has_sets = False

@@ -1,7 +1,7 @@
-"""What linear agents remember: sums whose size does not depend on the number of episodes.
+"""What linear agents store: sums whose size does not depend on the number of episodes.
 
-Targets r + gamma V(x') change with every episode, since V does. But they are linear in V: with B_h the sum of
-phi_i e_{x'_i}', the regression's right-hand side is b_h + gamma B_h V. So refreshing all past targets costs O(d S),
+Targets r + gamma V(x') change with every episode, because V does. But they are linear in V: with B_h the sum of
+phi_i e_{x'_i}', the right-hand side of the regression is b_h + gamma B_h V. So updating all past targets costs O(d S),
 whatever t is. Gram matrices never depend on targets.
 """
 
@@ -24,34 +24,34 @@ class Episodes(NamedTuple):
 
 
 class Memory(Protocol):
-    """Past episodes, as far as regressions need them, and the states at which values are wanted."""
+    """The statistics of past episodes that regressions need, and the states whose values are needed."""
 
     @property
     def episodes(self) -> int:
-        """t: how many there were."""
+        """t, the number of episodes."""
         ...
 
     def features(self, h: int) -> Array:
-        """phi_h at every such state and action. (R, S, A, d)"""
+        """phi_h at each of these states and actions. (R, S, A, d)"""
         ...
 
     def visits(self, h: int) -> Array:
-        """N_h(x): how often each of these states was met at step h. (R, S)"""
+        """N_h(x), the number of visits to each of these states at step h. (R, S)"""
         ...
 
     def moments(self, h: int, ahead: Array | None) -> Moments:
-        """The regression of step h on targets r + ahead(x'), where ahead (R, S) is gamma V_{h+1}; none at the end."""
+        """The regression of step h on targets r + ahead(x'), where ahead (R, S) is gamma V_{h+1}; None at the end."""
         ...
 
 
 class Statistics:
-    """The memory for finitely many states, in place."""
+    """The memory for finitely many states, updated in place."""
 
     def __init__(self, features: Array) -> None:
         self._features = features  # (R, H, S, A, d)
         replicas, horizon, states, _, dim = features.shape
         self._episodes = 0
-        self._moments = Moments.zero(dim, (replicas, horizon))  # of the rewards alone: chi_h, b_h, sum r^2
+        self._moments = Moments.zero(dim, (replicas, horizon))  # of the rewards only: chi_h, b_h, sum r^2
         self._next = np.zeros((replicas, horizon, states, dim))  # B_h': sum of phi by next state
         self._reward_next = np.zeros((replicas, horizon, states))  # sum of r by next state
         self._visits = np.zeros((replicas, horizon, states))  # N_h(x)
@@ -68,7 +68,7 @@ class Statistics:
         return self._visits[:, h]
 
     def add(self, played: Episodes) -> None:
-        """Remember one more episode of every replica."""
+        """Add one episode of every replica."""
         phi = self._features[self._replica, self._step, played.states, played.actions]  # (R, H, d)
         rewards = played.rewards
         self._episodes += 1
@@ -88,7 +88,7 @@ class Statistics:
         return Moments(
             rewards.gram,
             rewards.cross + (ahead[:, None, :] @ self._next[:, h])[:, 0],
-            # (r + v)^2 = r^2 + 2 r v + v^2, where v depends on the next state alone.
+            # (r + v)^2 = r^2 + 2 r v + v^2, where v depends only on the next state.
             rewards.squares + ((2 * self._reward_next[:, h] + self._visits[:, h + 1] * ahead) * ahead).sum(-1),
             rewards.count,
         )

@@ -1,4 +1,4 @@
-"""Cells of the CSV files that we write. Names come from runs, and so from anybody: none becomes a formula."""
+"""Cells of CSV files. Names come from runs, hence from anyone: a spreadsheet must not compute them as formulas."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 
 from bdqn.storage import atomic
 
-# A spreadsheet computes what begins like this; a quotation mark in front makes it a text.
+# Spreadsheets take cells that start like this for formulas; a leading apostrophe makes them text.
 _FORMULA = re.compile(r"['=+\-@\t\r\n]")
-# But our own numbers stay as they are, with their intervals: -3.2k (-4.0k to -1.1k; 5 seeds).
+# Our own numbers stay as they are, with their intervals: -3.2k (-4.0k to -1.1k; 5 seeds).
 _NUMBERS = re.compile(r"[+-](?:[\d.,;%()±+ -]|e[+-]?\d|[kMG]\b|to|of|seeds?|nan|inf)*")
 
 
 def as_text(cell: object) -> object:
-    """A cell that a spreadsheet takes for a text or for numbers, and computes nothing."""
+    """A cell that a spreadsheet reads as text or numbers, never as a formula."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBERS.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
 def from_text(cell: str) -> str:
-    """The text that ``as_text`` was given."""
+    """Undo ``as_text``."""
     return cell.removeprefix("'")
 
 
 def write_table(path: Path, lines: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file, headings and all, in place of whatever stood there."""
+    """Write a CSV file, headings first, and replace an existing one."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(map(as_text, line) for line in lines)
     atomic.write_file(path, text.getvalue().encode())

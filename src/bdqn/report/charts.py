@@ -1,4 +1,4 @@
-"""Line charts as inline SVG: they take the page's colours, light or dark, and stay sharp at any size."""
+"""Line charts for pages, as inline SVG: they follow the page's light or dark colours and scale to any size."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bdqn.report.load import Array
 
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 20.0, 12.0, 40.0
-COLOURS, DASHES = 7, 3  # that the style sheet has; a dash is no dash the first time
+COLOURS, DASHES = 7, 3  # in the style sheet; the first dash is a solid line
 SI = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line, with a band around it where there is one; NaN is a gap."""
+    """A line with an optional band around it; NaN is a gap."""
 
     name: str
-    colour: int  # its place: where colours are used up they come again, in other dashes
+    colour: int  # its index: after the last colour, colours repeat with other dashes
     x: Array
     y: Array
     low: Array | None = None
@@ -32,7 +32,7 @@ class Series:
 
     @property
     def style(self) -> str:
-        """Its classes in the style sheet."""
+        """CSS classes of the line."""
         again, colour = divmod(self.colour, COLOURS)
         dash = again % DASHES
         return f"c{colour}" + (f" d{dash}" if dash else "")
@@ -40,7 +40,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Scale:
-    """From data to the picture, along one axis."""
+    """Map data to the coordinates of one axis."""
 
     low: float
     high: float
@@ -65,10 +65,10 @@ def line_chart(
     log: bool = False,
     ideal: float | None = None,
 ) -> Html:
-    """A chart of decisions, with a legend and a dashed line at an ideal; where there is nothing to draw, it says so."""
+    """A chart over decisions with a legend, and a dashed line at ``ideal``. Without data it says so."""
     known = [line for line in series if np.isfinite(line.y).any()]
     if not known:
-        empty = tag("p", "No run has this yet.", class_="missing")
+        empty = tag("p", "No run has logged this yet.", class_="missing")
         return tag("figure", tag("figcaption", tag("strong", title)), empty, class_="chart")
     log = log and all((line.y[np.isfinite(line.y)] > 0).all() for line in known)
     x = Scale(0.0, max(float(line.x[-1]) for line in known), LEFT, WIDTH - RIGHT)
@@ -78,7 +78,7 @@ def line_chart(
         shapes.append(tag("line", x1=x.start, x2=x.end, y1=y(ideal), y2=y(ideal), class_="ideal"))
     names = dict.fromkeys((line.name, line.style) for line in known)
     legend = [tag("span", tag("i", class_=f"key {style}"), name) for name, style in names]
-    label = f"{title}: {ylabel} over decisions, of {', '.join(name for name, _ in names)}"
+    label = f"{title}: {ylabel} over decisions for {', '.join(name for name, _ in names)}"
     picture = tag(
         "svg", *shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, preserveAspectRatio="xMidYMid"
     )
@@ -95,8 +95,8 @@ def line_chart(
 
 
 def si(value: float) -> str:
-    """A number for a reader: 2.5M, 300k, 0.02; beyond the largest unit, 1e+13."""
-    rounded = float(f"{value:.3g}")  # before the unit is chosen: 999,999 is 1M
+    """Format a number: 2.5M, 300k, 0.02; beyond the largest unit, 1e+13."""
+    rounded = float(f"{value:.3g}")  # round before choosing the unit: 999,999 is 1M
     for unit, letter in SI:
         if unit <= abs(rounded) < 1000 * unit:
             return f"{rounded / unit:.3g}{letter}"
@@ -160,12 +160,12 @@ def _points(xs: Array, ys: Array, x: Scale, y: Scale) -> list[str]:
 
 
 def _readout(series: Sequence[Series], x: Scale) -> dict[str, Any]:
-    """What the page shows under the pointer."""
+    """The data that the page shows at the pointer."""
     return {"start": x.start / WIDTH, "end": x.end / WIDTH, "most": x.high, "series": [*map(_values, series)]}
 
 
 def _values(line: Series) -> dict[str, Any]:
-    """A line from its first known point to its last."""
+    """A line from its first known point to its last known point."""
     known = np.flatnonzero(np.isfinite(line.y))
     span = slice(known[0], known[-1] + 1)
     band = None

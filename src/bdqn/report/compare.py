@@ -1,7 +1,7 @@
-"""A sweep's trials as a comparison: every run with its scores and its learning curve.
+"""Comparisons: runs with their scores and learning curves.
 
-A comparison is read from a sweep's directory, or from two files small enough to be kept with an experiment: runs.csv
-(scores) and curves.csv (learning curves).
+A comparison is read from run directories, or from two files that are small enough to be stored with an experiment:
+runs.csv (scores) and curves.csv (learning curves).
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import numpy as np
 
 from bdqn.report import stats
 from bdqn.report.cells import from_text, write_table
-from bdqn.report.figures import WINDOW, learning_curve
-from bdqn.report.load import LARGEST, Array, Run, number, read_finite, read_meta, read_run
+from bdqn.report.load import LARGEST, WINDOW, Array, Run, learning_curve, number, read_finite, read_meta, read_run
 from bdqn.storage import checkpoint_files, safe_files
 from bdqn.storage.safe_files import DamagedFile
 from bdqn.sweep.folder import SweepFolder
 
-POINTS = 200  # of the curve that an area is taken of
-KEPT = 100  # points of the curve that is kept and drawn
-SCORES = ("final", "area", "evaluation")  # what a run is judged by; each is a field, and a column of runs.csv
+POINTS = 200  # of the curve whose area is computed
+KEPT = 100  # points of the curve that is stored and drawn
+SCORES = ("final", "area", "evaluation")  # each is a field of Result and a column of runs.csv
 RUN_COLUMNS = ("env", "group", "seed", "decisions", *SCORES)
 EVALUATION = ("step", "mean_reward")  # columns of evaluations.csv
 CURVE_COLUMNS = ("env", "group", "seed", "step", "return")
@@ -33,17 +32,17 @@ CURVE_COLUMNS = ("env", "group", "seed", "step", "return")
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One run, scored over the decisions that all runs of its environment have taken; NaN is not known."""
+    """One run, scored over the decisions that all runs of its environment have taken; NaN if unknown."""
 
     env: str
     group: str
     seed: int
-    decisions: int  # that it has taken
-    final: float  # mean return of the last episodes: how it behaved, exploration and all
-    area: float  # mean height of its learning curve
-    evaluation: float  # its latest greedy evaluation
-    step: Array  # of its learning curve
-    curve: Array  # mean return of the last episodes; NaN before the first has ended
+    decisions: int  # taken by the run
+    final: float  # mean return of the last episodes, with exploration
+    area: float  # mean height of the learning curve
+    evaluation: float  # the latest greedy evaluation
+    step: Array  # decisions of the learning curve
+    curve: Array  # mean return of the last episodes; NaN before the first episode ends
 
     @property
     def label(self) -> str:
@@ -51,13 +50,13 @@ class Result:
 
 
 def label_of(group: str, env: str, seed: int | str) -> str:
-    """How a trial is spoken of."""
+    """The name of a trial in messages."""
     return f"{group} on {env}, seed {seed}"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs that can be compared, and a sentence about each that cannot, and about what else should be known."""
+    """All runs that can be compared, with remarks on those that cannot and on anything else worth knowing."""
 
     results: tuple[Result, ...]
     remarks: tuple[str, ...]
@@ -76,7 +75,7 @@ class Comparison:
     def scores(self, group: str, kind: str) -> dict[str, dict[int, float]]:
         """Scores of a group by environment and seed.
 
-        Left out are environments where one is not known, and those with a single seed: that says nothing of the others.
+        Environments with an unknown score are left out, and so are those with a single seed, which has no interval.
         """
         found = {}
         for env in self.envs:
@@ -86,32 +85,34 @@ class Comparison:
         return found
 
     def unpaired(self, baseline: str) -> list[str]:
-        """A sentence about every environment where a group and the baseline have different seeds."""
+        """A remark on every environment where a group and the baseline have different seeds."""
         found = []
         for group, env in ((group, env) for group in self.groups if group != baseline for env in self.envs):
             ours, theirs = ({result.seed for result in self.of(name, env)} for name in (group, baseline))
             if ours and theirs and ours != theirs:
-                found.append(f"{group} and {baseline} have different seeds on {env}: they are not paired there.")
+                found.append(f"{group} and {baseline} have different seeds on {env} and are not paired there.")
         return found
 
 
 def caution(results: Iterable[Result]) -> str:
-    """What the intervals of few seeds are worth; empty if no group has few."""
+    """How reliable intervals of few seeds are; empty if no group has few seeds."""
     seeds = Counter((result.env, result.group) for result in results).values()
     if not any(1 < count < max(stats.COVERAGE) for count in seeds):
         return ""
-    shares = ", ".join(f"{share} % with {count}" for count, share in stats.COVERAGE.items())
-    return f"Intervals of few seeds are too narrow: of those of 95 %, the share that holds the true mean is {shares}."
+    (fewest, share), *others = stats.COVERAGE.items()
+    more = ", ".join(f"{share} % with {count}" for count, share in others)
+    text = f"a 95 % interval contains the true mean in {share} % of cases with {fewest} seeds, {more}"
+    return f"Intervals of few seeds are too narrow: {text}."
 
 
-# --- from a sweep's directory -----------------------------------------------------------------------------------
+# --- run directories --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A run as a list of trials names it, and where it should be."""
+    """A run as a list of trials names it, and where to find it."""
 
-    place: Callable[[], Path]  # refused where a link leads there
+    place: Callable[[], Path]  # fails if a link leads there
     group: str
     env: str
     seed: int
@@ -123,7 +124,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A run directory, as far as it is compared."""
+    """The parts of a run directory that are compared."""
 
     group: str
     env: str
@@ -143,17 +144,17 @@ class _Trial:
 
 
 def read_comparison(folder: Path) -> Comparison:
-    """What a sweep's directory holds."""
+    """Compare the runs of a sweep's directory."""
     sweep = SweepFolder(folder)
     rows = sweep.rows()
     if not rows:
-        problem = "holds no sweep (no trials.csv)" if folder.exists() else "does not exist"
+        problem = "contains no sweep (no trials.csv)" if folder.exists() else "does not exist"
         raise FileNotFoundError(f"{folder} {problem}: give the directory that bdqn sweep printed.")
     return compare([Listed(partial(sweep.place, row), row["group"], row["env"], int(row["seed"])) for row in rows])
 
 
 def compare(listed: Iterable[Listed]) -> Comparison:
-    """Runs, wherever they are."""
+    """Compare runs, wherever they are."""
     trials, remarks = [], []
     for one in listed:
         try:
@@ -165,8 +166,8 @@ def compare(listed: Iterable[Listed]) -> Comparison:
         if not len(trial.run.step):
             remarks.append(f"{one.label} is missing: no episode has ended.")
             continue
-        if trial.failed:  # what it scored before it did is not what it would have come to
-            remarks.append(f"{one.label} is missing: it failed after {trial.decisions:,} decisions (its log says why).")
+        if trial.failed:  # its scores before the failure are not what it would have reached
+            remarks.append(f"{one.label} is missing: it failed after {trial.decisions:,} decisions; its log says why.")
             continue
         trials.append(trial)
     end = _ends(trials)
@@ -179,20 +180,20 @@ def compare(listed: Iterable[Listed]) -> Comparison:
 
 
 def read_result(folder: Path, group: str) -> Result:
-    """One run's directory, scored over all of its decisions."""
+    """Score one run directory over all of its decisions."""
     trial = _read_trial(folder, group)
     return _result(trial, trial.decisions)
 
 
 def unfinished(label: str, decisions: int, planned: int) -> list[str]:
-    """A sentence about a run that is not at its end."""
+    """A remark on a run that has not finished."""
     return [f"{label} has taken {decisions:,} of {planned:,} decisions."] if decisions < planned else []
 
 
 def _ends(trials: Sequence[_Trial]) -> dict[str, int]:
-    """The decisions over which an environment's runs are compared: all that the finished ones have.
+    """The decisions over which an environment's runs are compared: those of the shortest finished run.
 
-    One that has only begun would take the scores of all others back to its own beginning.
+    Runs that have only begun do not count. They would cut the scores of all others.
     """
     ends: dict[str, list[tuple[bool, int]]] = {}
     for trial in trials:
@@ -201,10 +202,10 @@ def _ends(trials: Sequence[_Trial]) -> dict[str, int]:
 
 
 def _require_agreement(trial: _Trial, listed: Listed) -> None:
-    """A run of another environment or seed than it is listed with would be taken for what it is not."""
+    """Refuse a run whose environment or seed differs from its entry in the list."""
     if (trial.env, trial.run.seed) != (listed.env, listed.seed):
         raise DamagedFile(
-            f"{trial.run.path / 'config.toml'} is of {trial.env}, seed {trial.run.seed}: it is not the trial that "
+            f"{trial.run.path / 'config.toml'} is for {trial.env}, seed {trial.run.seed}: this is not the trial that "
             "trials.csv names."
         )
 
@@ -212,7 +213,7 @@ def _require_agreement(trial: _Trial, listed: Listed) -> None:
 def _read_trial(folder: Path, group: str) -> _Trial:
     run, status = read_run(folder), read_meta(folder).get("status")
     planned, decisions = int(run.config["steps"]), checkpoint_files.latest_step(checkpoint_files.folder_of(folder))
-    if decisions is None:  # it keeps none, or is on its way to the first
+    if decisions is None:  # it writes no checkpoints, or none yet
         decisions = planned if status == "finished" else int(run.step[-1]) if len(run.step) else 0
     try:
         evaluations = read_finite(folder / "evaluations.csv", EVALUATION)
@@ -222,7 +223,7 @@ def _read_trial(folder: Path, group: str) -> _Trial:
 
 
 def _result(trial: _Trial, end: int) -> Result:
-    """A run's scores, from nothing that came after ``end``."""
+    """A run's scores up to decision ``end``."""
     run = trial.run
     grid = np.linspace(0, end, POINTS)
     curve = learning_curve(run, grid, WINDOW)
@@ -242,18 +243,18 @@ def _result(trial: _Trial, end: int) -> Result:
 
 
 def _other_settings(trials: Sequence[_Trial]) -> Iterator[str]:
-    """A sentence about every run that is not configured as the others of its group: the sweep file was changed."""
+    """A remark on every run whose settings differ from its group: the sweep file was changed."""
     first: dict[tuple[str, str], Mapping[str, Any]] = {}
     for trial in trials:
         ours = {name: value for name, value in _flat({**trial.run.config, "steps": None}).items() if not is_seed(name)}
         theirs = first.setdefault((trial.group, trial.env), ours)
         differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
         if differing:
-            yield f"{trial.label} was run with other settings than its group's first: {', '.join(differing)}."
+            yield f"{trial.label} has other settings than the first run of its group: {', '.join(differing)}."
 
 
 def is_seed(name: str) -> bool:
-    """Whether a setting is a run's seed, or one from which its environment is made: another makes no other agent."""
+    """Whether a setting is the seed of a run or of its environment, which does not define the agent."""
     return name == "seed" or name.endswith("_seed")
 
 
@@ -266,28 +267,30 @@ def _entries(key: str, entry: Any) -> Iterable[tuple[str, Any]]:
 
 
 def comparison_of(results: Sequence[Result], remarks: Sequence[str]) -> Comparison:
-    """Results with what should be known of them, wherever they come from."""
+    """Results with remarks on single seeds, unknown scores and different lengths."""
     more = []
     for group, env in dict.fromkeys((result.group, result.env) for result in results):
         mine = [result for result in results if (result.group, result.env) == (group, env)]
         if len(mine) == 1:
-            more.append(f"{group} on {env} has a single seed: its curve is drawn, but it has no interval.")
+            more.append(f"{group} on {env} has a single seed: its curve is drawn without an interval.")
         for kind in SCORES:
             unknown = [result.label for result in mine if np.isnan(getattr(result, kind))]
             if unknown and (kind != "evaluation" or len(unknown) < len(mine)):  # evaluations are optional
-                more.append(f"{'; '.join(unknown)}: no {kind} is known, so {group} has none on {env}.")
+                more.append(f"{'; '.join(unknown)}: {kind} is unknown, so {group} has none on {env}.")
     for env in dict.fromkeys(result.env for result in results):
         ends = {result.decisions for result in results if result.env == env}
         if len(ends) > 1:
-            more.append(f"{env}: runs are compared over their first {min(ends):,} decisions, all that each has.")
+            more.append(
+                f"{env}: runs are compared over their first {min(ends):,} decisions, which all of them have taken."
+            )
     return Comparison(tuple(results), (*remarks, *more))
 
 
-# --- in files that are kept -----------------------------------------------------------------------------------
+# --- stored results -------------------------------------------------------------------------------------------
 
 
 def write_results(folder: Path, comparison: Comparison) -> None:
-    """Every run's scores as runs.csv, and every learning curve as curves.csv."""
+    """Write the scores of all runs to runs.csv and their learning curves to curves.csv."""
     results = comparison.results
     rows = ([_cell(getattr(result, name)) for name in RUN_COLUMNS] for result in results)
     write_table(folder / "runs.csv", [RUN_COLUMNS, *rows])
@@ -297,19 +300,17 @@ def write_results(folder: Path, comparison: Comparison) -> None:
 
 
 def read_results(folder: Path) -> Comparison:
-    """What ``write_results`` has written."""
+    """Read what ``write_results`` wrote."""
     points: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     for key, cells in _read(folder / "curves.csv", CURVE_COLUMNS):
         points.setdefault(key, []).append((cells["step"], cells["return"]))
     results, lengths = [], {key[:2]: len(curve) for key, curve in points.items()}
     for key, cells in _read(folder / "runs.csv", RUN_COLUMNS):
         if key not in points:
-            raise DamagedFile(f"{folder / 'curves.csv'} has no curve of {label_of(key[1], key[0], key[2])}.")
+            raise DamagedFile(f"{folder / 'curves.csv'} has no curve for {label_of(key[1], key[0], key[2])}.")
         env, group, seed = key
         if len(points[key]) != lengths[env, group]:
-            raise DamagedFile(
-                f"{folder / 'curves.csv'}: curves of {group} on {env} have not the same number of points."
-            )
+            raise DamagedFile(f"{folder / 'curves.csv'}: curves of {group} on {env} differ in their number of points.")
         scores = {kind: cells[kind] for kind in SCORES}
         step, curve = np.array(points[key]).T
         results.append(Result(env, group, seed, int(cells["decisions"]), **scores, step=step, curve=curve))
@@ -317,10 +318,10 @@ def read_results(folder: Path) -> Comparison:
 
 
 def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, str, int], dict[str, float]]]:
-    """Whose each row is (environment, group and seed), and its numbers, decisions first."""
+    """The environment, group and seed of each row, and its numbers, decisions first."""
     rows = safe_files.rows(path)
     if next(rows, []) != list(columns):
-        raise DamagedFile(f"{path} has not the columns {', '.join(columns)}: write it again with bdqn compare.")
+        raise DamagedFile(f"{path} must have the columns {', '.join(columns)}: write it again with bdqn compare.")
     for line, row in enumerate(rows, 2):
         try:
             env, group, seed, *cells = row
@@ -328,7 +329,7 @@ def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[tuple[str, str, 
             decisions, *others = numbers.values()
             sensible = 0 <= decisions < LARGEST and not any(abs(value) >= LARGEST for value in others)
             if not sensible or not (env + group).isprintable():
-                raise ValueError("this is no run's.")
+                raise ValueError("no run can produce this row.")
             key = from_text(env), from_text(group), int(seed)
         except ValueError as error:
             raise DamagedFile(f"{path}: line {line}: {error}") from error

@@ -1,8 +1,8 @@
-"""What the analyses of experiments share: results checked against their sweep file, tables and figures on a page.
+"""Shared by the analyses of experiments: results checked against their sweep file, and a page of tables and figures.
 
-EXPERIMENT/sweep.toml      what is run; there may be other sweep files beside it
-EXPERIMENT/results/        what `bdqn compare --out` kept of it (of another file, NAME.toml: results/NAME/), and the
-                           page and figures that analysis.py makes of that; of a scale, such as quick: results/quick/
+EXPERIMENT/sweep.toml      what to run; there may be other sweep files
+EXPERIMENT/results/        what `bdqn compare --out` stored (for another file, NAME.toml: results/NAME/), and the page
+                           and figures that analysis.py makes from it; for a scale, such as quick: results/quick/
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from bdqn.report.tables import Row, all_tables, layout
 from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"
-FEWEST = 5  # seeds that can tell anything: an interval of two misses the truth every other time, of five in one of six
-Lines = Mapping[str, Mapping[str, str]]  # of a figure: name of a line -> value of the setting -> group
+FEWEST = 5  # seeds for a verdict: an interval of two seeds misses the truth every other time, of five once in six
+Lines = Mapping[str, Mapping[str, str]]  # in a figure: name of a line -> value of the setting -> group
 
 
 @dataclass(frozen=True)
 class Study:
-    """A sweep, and what is known of it so far."""
+    """A sweep and its results so far."""
 
     sweep: Sweep
     found: Comparison
 
 
 class Page:
-    """Text, tables and figures of an experiment, made of its results alone."""
+    """Text, tables and figures of an experiment, made from its results alone."""
 
     def __init__(self, script: str, made_by: str = "bdqn compare --out") -> None:
-        """``script`` is the experiment's analysis.py; which results it is about is asked of the command line.
+        """``script`` is the experiment's analysis.py; the command line selects the results.
 
         ``made_by`` is the command that writes such results.
         """
         self.folder = Path(script).resolve().parent
         parser = argparse.ArgumentParser(description=f"Redraw {self.folder.name} from its results, without training.")
-        parser.add_argument("--results", type=Path, help=f"what {made_by} has written [{self.folder / 'results'}]")
-        parser.add_argument("--scale", default=FULL, help="the scale at which it was run, such as quick [%(default)s]")
-        parser.add_argument("--out", type=Path, help="where the page and figures go [beside the results]")
+        parser.add_argument("--results", type=Path, help=f"directory that {made_by} wrote [{self.folder / 'results'}]")
+        parser.add_argument("--scale", default=FULL, help="scale of the runs, such as quick [%(default)s]")
+        parser.add_argument("--out", type=Path, help="directory for the page and figures [beside the results]")
         args = parser.parse_args()
         kept = self.folder / "results" / ("" if args.scale == FULL else args.scale)
         if args.results and not args.results.is_dir():
-            parser.error(f"{args.results} does not exist: give the directory that {made_by} has written.")
+            parser.error(f"{args.results} does not exist: give the directory that {made_by} wrote.")
         if args.scale != FULL and not (args.results or kept.is_dir()):
-            parser.error(f"no results of scale {args.scale} are kept in {kept}: give yours by --results DIR.")
+            parser.error(f"there are no results of scale {args.scale} in {kept}: give yours with --results DIR.")
         self.results: Path = args.results or kept
         self.scale: str = args.scale
         self.out: Path = args.out or self.results
@@ -62,10 +62,10 @@ class Page:
         self._parts: list[str] = []
 
     def read(self, sweep: str, lengths: Mapping[str, int] | None = None) -> Study:
-        """The results of a sweep file; every trial of it that is missing or unfinished is named on the page.
+        """Read the results of a sweep file; the page names every trial that is missing or unfinished.
 
-        Those of sweep.toml are kept in the results' directory, those of NAME.toml in its directory NAME. ``lengths``
-        are the decisions that environments are meant to have, where these are fewer than the file's.
+        Results of sweep.toml are in the results' directory, those of NAME.toml in its directory NAME. ``lengths`` gives
+        the planned decisions of environments that have fewer than the file's.
         """
         file = self.folder / sweep
         results = self.results if file.stem == "sweep" else self.results / file.stem
@@ -87,13 +87,13 @@ class Page:
         self.cells(layout(rows))
 
     def cells(self, lines: Sequence[Sequence[str]]) -> None:
-        """A table; its first line are the headings."""
+        """Add a table; the first line contains the headings."""
         headings, *rest = [[cell.replace("|", r"\|") for cell in line] for line in lines]
         rule = ["---"] * len(headings)
         self.say("\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rest)))
 
     def runs(self, found: Comparison) -> None:
-        """Every run by itself: what there is to show where seeds are too few for an interval."""
+        """Add a table of single runs, for results with too few seeds for an interval."""
         if found.results:
             lines = [["environment", "group", "seed", "decisions", *SCORES]]
             for result in found.results:
@@ -103,7 +103,7 @@ class Page:
             self.cells(lines)
 
     def compare(self, found: Comparison, baseline: str, level: float = 0.95) -> list[Row]:
-        """Every table of a comparison; gives all of their rows."""
+        """Add all tables of a comparison and return their rows."""
         self.points(found.unpaired(baseline))
         tables = all_tables(found, baseline, self.rng, level)
         for table in tables:
@@ -112,12 +112,12 @@ class Page:
         return [row for table in tables for row in table.rows]
 
     def curves(self, name: str, found: Comparison, level: float = 0.95) -> None:
-        """Learning curves with bands."""
+        """Add a figure of learning curves with bands."""
         if found.results:
             self.figure(name, curves_figure(found.results, self.rng, level))
 
     def settings(self, name: str, rows: Sequence[Row], lines: Lines, xlabel: str) -> None:
-        """Means over the values of a setting, as far as ``rows`` have them; ``lines`` says whose, and at which."""
+        """Add a figure of means over the values of a setting. ``lines`` names the groups; unknown means are skipped."""
         known = {(row.env, row.score, row.group): row for row in rows if (row.baseline, row.statistic) == ("", "mean")}
         panels: dict[str, dict[str, Points]] = {}
         for env, score in product(dict.fromkeys(row.env for row in rows), SCORES):
@@ -134,7 +134,7 @@ class Page:
         self.say(f"![{Path(name).stem}]({name})")
 
     def write(self) -> None:
-        """Put the page beside its figures, and show it."""
+        """Write the page beside its figures, and print it."""
         text = "\n\n".join(self._parts) + "\n"
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / PAGE).write_text(text, encoding="utf-8")
@@ -144,10 +144,10 @@ class Page:
 def read_study(
     file: Path, results: Path, scale: str = FULL, lengths: Mapping[str, int] = MappingProxyType({})
 ) -> Study:
-    """A sweep file at a scale, and what `bdqn compare` kept of its trials.
+    """Read a sweep file at a scale, and the results that `bdqn compare` stored.
 
-    Trials that are missing or unfinished are named. Results of trials that the file does not name are left out, and
-    named too: they answer another question.
+    Remarks name the trials that are missing or unfinished. Results of trials that are not in the file are left out, and
+    named too.
     """
     sweep = read_sweep(file, scale)
     found = read_results(results) if (results / "runs.csv").exists() else Comparison((), ())
@@ -161,9 +161,9 @@ def read_study(
         remarks += unfinished(result.label, result.decisions, lengths.get(result.env, sweep.steps))
     for env, end in {(result.env, round(float(result.step[-1]))): None for result in kept}:
         if end > sweep.steps:
-            remarks.append(f"{env}: scores are over {end:,} decisions, where this scale has {sweep.steps:,}.")
+            remarks.append(f"{env}: scores cover {end:,} decisions, but this scale has {sweep.steps:,}.")
     for label in sorted(known.difference(planned)):
-        remarks.append(f"{label} is not part of {file.name}, and left out.")
+        remarks.append(f"{label} is not part of {file.name} and is left out.")
     return Study(sweep, comparison_of(kept, remarks))
 
 
@@ -173,23 +173,24 @@ def part_of(found: Comparison, groups: Sequence[str]) -> Comparison:
 
 
 def of_statistic(rows: Sequence[Row], statistic: str, score: str = "area") -> list[Row]:
-    """How groups stand to their baseline in a score: by ``ratio``, or by ``difference``."""
+    """The rows of one score that compare groups with their baseline, by ``ratio`` or ``difference``."""
     return [row for row in rows if (row.score, row.statistic) == (score, statistic)]
 
 
 def side(row: Row) -> int:
-    """1 or -1 where an interval lies above or below what no effect would give; 0 where that cannot be told."""
-    nothing = _nothing(row)
-    return 0 if row.seeds < FEWEST else int(row.low > nothing) - int(row.high < nothing)
+    """1 or -1 if an interval lies above or below the value of no effect; otherwise 0."""
+    null = _no_effect(row)
+    return 0 if row.seeds < FEWEST else int(row.low > null) - int(row.high < null)
 
 
 def verdict(row: Row) -> str:
-    """A figure with what its interval says."""
+    """An estimate, its interval, and on which side of no effect it lies."""
     few = f"{row.seeds} seeds, too few to tell"
-    told = few if row.seeds < FEWEST else f"{('not told from', 'above', 'below')[side(row)]} {_nothing(row)}"
-    return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f}), {told}"
+    where = ("not distinguishable from", "above", "below")[side(row)]
+    conclusion = few if row.seeds < FEWEST else f"{where} {_no_effect(row)}"
+    return f"{row.estimate:.3f} ({row.low:.3f} to {row.high:.3f}), {conclusion}"
 
 
-def _nothing(row: Row) -> int:
-    """What a figure is where nothing differs."""
+def _no_effect(row: Row) -> int:
+    """The value of a statistic if nothing differs."""
     return 1 if row.statistic == "ratio" else 0

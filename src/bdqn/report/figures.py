@@ -1,4 +1,4 @@
-"""Figures, drawn from run directories and tables."""
+"""Figures for files and papers, drawn with matplotlib. Pages have their own charts: ``bdqn.report.charts``."""
 
 from __future__ import annotations
 
@@ -16,36 +16,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 
 from bdqn.report import stats
-from bdqn.report.load import Array, Run
+from bdqn.report.load import WINDOW, Array, Run, learning_curve
 from bdqn.storage import atomic
 
 if TYPE_CHECKING:
     from bdqn.report.compare import Result
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# Of the lines that come after those; other dashes than a figure of regret has for what is no regret.
+# For lines beyond the palette. Figures of regret use other dashes for certificates and bounds.
 DASHES: tuple[Any, ...] = ("-", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 FORMATS = ("png", "pdf", "svg")
-TIMELESS: Mapping[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # PNG has no time
-WINDOW = 100  # episodes in a mean return, as in the paper
+TIMELESS: Mapping[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}  # PNG has no time
 
-Points = Mapping[str, tuple[float, float, float]]  # a setting's value -> a score, and its interval's ends
+Points = Mapping[str, tuple[float, float, float]]  # a setting's value -> a score and the ends of its interval
 
 
 def look(place: int) -> dict[str, Any]:
-    """How a figure's line is drawn: where colours are used up they come again, in other dashes."""
+    """Colour and dashes of a figure's line. After the last colour, colours repeat with other dashes."""
     again, color = divmod(place, len(COLORS))
     return {"color": COLORS[color], "linestyle": DASHES[again % len(DASHES)]}
-
-
-def learning_curve(run: Run, grid: Array, window: int = 20) -> Array:
-    """Mean raw return of the last ``window`` episodes at each point of the grid; NaN before the first episode ends."""
-    total = np.concatenate([[0.0], np.cumsum(run.raw_return)])
-    ended = np.searchsorted(run.step, grid, side="right")
-    first = np.maximum(ended - window, 0)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((total[ended] - total[first]) / (ended - first))
 
 
 def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: int, window: int = 20) -> None:
@@ -62,30 +52,31 @@ def draw_learning_curves(axes: Axes, runs: Mapping[str, Sequence[Run]], steps: i
 
 def _name_axes_of_curves(axes: Axes, window: int) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 100k, not 100000
-    _name_axes(axes, "decisions", f"return, mean of {window} episodes")
+    name_axes(axes, "decisions", f"return, mean of {window} episodes")
 
 
 def label(axes: Axes, xlabel: str, ylabel: str) -> None:
-    """What a panel by itself has."""
-    _name_axes(axes, xlabel, ylabel)
+    """Name the axes of a panel and add its legend."""
+    name_axes(axes, xlabel, ylabel)
     _legend(axes)
 
 
-def _name_axes(axes: Axes, xlabel: str, ylabel: str) -> None:
+def name_axes(axes: Axes, xlabel: str = "", ylabel: str = "") -> None:
+    """Name the axes of a panel and draw only those: no line at the top or on the right."""
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _legend(axes: Axes) -> None:
-    if len(axes.get_legend_handles_labels()[0]) > len(COLORS):  # it would hide the lines
+    if len(axes.get_legend_handles_labels()[0]) > len(COLORS):  # inside it would hide the lines
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
     else:
-        axes.legend(frameon=False, loc="best")  # said, or it warns where the machine is busy
+        axes.legend(frameon=False, loc="best")  # explicit: the default warns on a busy machine
 
 
 def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Sequence[str], xlabel: str) -> None:
-    """Q of every action along a line of states: posterior mean, and a band of two standard deviations."""
+    """Q of every action along a line of states: the posterior mean and a band of two standard deviations."""
     for i, (name, centre, spread) in enumerate(zip(actions, mean.T, std.T, strict=True)):
         axes.fill_between(x, centre - 2 * spread, centre + 2 * spread, color=look(i)["color"], alpha=0.2, linewidth=0)
         axes.plot(x, centre, **look(i), label=name)
@@ -96,7 +87,7 @@ def draw_posterior(axes: Axes, x: Array, mean: Array, std: Array, actions: Seque
 
 
 def curves_figure(results: Sequence[Result], rng: np.random.Generator, level: float = 0.95) -> Figure:
-    """Mean learning curve of each group, with a band over seeds; a panel per environment."""
+    """Mean learning curve of each group with a band over seeds, in a panel per environment."""
     envs, groups = (list(dict.fromkeys(getattr(result, name) for result in results)) for name in ("env", "group"))
     figure = Figure(layout="constrained")
     for axes, env in _panels(figure, envs):
@@ -111,7 +102,7 @@ def curves_figure(results: Sequence[Result], rng: np.random.Generator, level: fl
 
 
 def _seeds(results: Sequence[Result], group: str) -> str:
-    """How many a group has, wherever it was run."""
+    """How many seeds a group has over all environments."""
     counts = Counter(result.env for result in results if result.group == group).values()
     least, most = min(counts), max(counts)
     return f"{most} seed{'s' * (most > 1)}" if least == most else f"{least} to {most} seeds"
@@ -120,7 +111,7 @@ def _seeds(results: Sequence[Result], group: str) -> str:
 def profiles_figure(
     scores: Mapping[str, Mapping[str, stats.SeedScores]], baseline: str, rng: np.random.Generator, level: float = 0.95
 ) -> Figure:
-    """Fraction of each group's runs above every score, in units of the baseline's mean; a panel per kind of score."""
+    """Fraction of each group's runs above each score, in units of the baseline's mean; a panel per kind of score."""
     figure = Figure(layout="constrained")
     for axes, kind in _panels(figure, list(scores)):
         values = [value for mine in scores[kind].values() for seeds in mine.values() for value in seeds.values()]
@@ -130,27 +121,27 @@ def profiles_figure(
             arrays = stats.by_environment(mine)
             _draw_band(axes, grid, profile(arrays), stats.bootstrap(profile, arrays, rng, level=level), i, group)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-        _name_axes(axes, f"score, in units of {baseline}'s mean", "runs above it")
+        name_axes(axes, f"score, in units of {baseline}'s mean", "runs above it")
     _common_legend(figure)
     return figure
 
 
 def settings_figure(panels: Mapping[str, Mapping[str, Points]], xlabel: str, ylabel: str) -> Figure:
-    """A score over the values of a setting, with intervals: a panel per title, and in it a line per name.
+    """A score over the values of a setting, with intervals: a panel per title, and a line per name in it.
 
-    Values stand at equal distances, in the order in which they come: they need not be numbers.
+    Values are evenly spaced, in the given order: they need not be numbers.
     """
     figure = Figure(layout="constrained")
     for axes, title in _panels(figure, list(panels)):
         values = list(dict.fromkeys(value for points in panels[title].values() for value in points))
         for i, (name, points) in enumerate(panels[title].items()):
-            beside = 0.08 * (i - (len(panels[title]) - 1) / 2)  # so that no line hides another's bars
+            beside = 0.08 * (i - (len(panels[title]) - 1) / 2)  # so that error bars do not overlap
             x = np.array([values.index(value) for value in points]) + beside
             y, low, high = np.array(list(points.values())).T
             bars = np.maximum([y - low, high - y], 0)
             axes.errorbar(x, y, bars, **look(i), marker="o", capsize=3, label=name)
         axes.set_xticks(range(len(values)), values)
-        _name_axes(axes, xlabel, ylabel)
+        name_axes(axes, xlabel, ylabel)
     _common_legend(figure)
     return figure
 
@@ -169,11 +160,11 @@ def _panels(figure: Figure, titles: Sequence[str]) -> Iterator[tuple[Axes, str]]
 
 
 def _common_legend(figure: Figure) -> None:
-    """One for all panels, below them: within one it would hide lines."""
+    """One legend for all panels, below them: inside a panel it would hide lines."""
     named = {
         name: handle for axes in figure.axes for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    inches = 0.5 + 0.08 * max(map(len, named))  # that an entry takes
+    inches = 0.5 + 0.08 * max(map(len, named))  # width of an entry
     columns = max(1, int(figure.get_figwidth() / inches))
     figure.set_figheight(figure.get_figheight() + 0.25 * -(-len(named) // columns))
     figure.legend(named.values(), named.keys(), loc="outside lower center", frameon=False, ncols=columns)
@@ -182,7 +173,7 @@ def _common_legend(figure: Figure) -> None:
 def draw_mean(
     axes: Axes, x: Array, curves: Array, place: int, name: str, rng: np.random.Generator, level: float = 0.95
 ) -> None:
-    """The mean of curves (seeds, points) where all are known, with a band over seeds."""
+    """The mean of curves (seeds, points), where all are known, with a bootstrap band over seeds."""
     known = np.isfinite(curves).all(0)
     x, curves = x[known], curves[:, known]
     rows = rng.integers(len(curves), size=(1_000, len(curves)))
@@ -193,21 +184,26 @@ def draw_mean(
 def _draw_band(
     axes: Axes, x: Array, y: stats.Value, band: Sequence[stats.Value] | Array, place: int, name: str
 ) -> None:
-    axes.plot(x, y, **look(place), label=name.replace("$", r"\$"))  # a name, not a formula
+    axes.plot(x, y, **look(place), label=name.replace("$", r"\$"))  # a name is not a formula
     axes.fill_between(x, *band, color=look(place)["color"], alpha=0.2, linewidth=0)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that its path ends with; without the time, so that the same gives the same bytes."""
+    """Write a figure in the format of its file name. Files contain no time: the same figure gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture, kind = io.BytesIO(), path.suffix.removeprefix(".")
+    atomic.write_file(path, encoded(figure, path.suffix.removeprefix(".")))
+
+
+def encoded(figure: Figure, kind: str = "png", dpi: int = 150) -> bytes:
+    """A figure as the content of a file of this format."""
+    content = io.BytesIO()
     with rc_context({"svg.hashsalt": "bdqn", "pdf.fonttype": 42}):  # fonts that publishers accept
-        figure.savefig(picture, format=kind, dpi=150, bbox_inches="tight", metadata=TIMELESS.get(path.suffix))
-    atomic.write_file(path, picture.getvalue())
+        figure.savefig(content, format=kind, dpi=dpi, bbox_inches="tight", metadata=TIMELESS.get(kind))
+    return content.getvalue()
 
 
 def save_all(figures: Mapping[str, Figure], folder: Path, formats: Sequence[str]) -> list[str]:
-    """Write figures in several formats; gives the names of the files."""
+    """Write figures in several formats and return the names of the files."""
     files = {f"{name}.{kind}": figure for name, figure in figures.items() for kind in formats}
     for name, figure in files.items():
         save(figure, folder / name)

@@ -1,4 +1,4 @@
-"""Where runs are: what a directory is, and which of its kind lie below it."""
+"""Find runs, sweeps and stored results at or below a directory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST = 10_000  # directories that are looked into below one
+MOST = 10_000  # directories searched below one
 
 
 @dataclass(frozen=True)
 class Found:
-    """The sweeps and runs at a place, or, where there are none, the results that `bdqn compare` has kept there."""
+    """The sweeps and runs at a place; if there are none, the results that `bdqn compare` stored there."""
 
     place: Path
     sweeps: tuple[Path, ...] = ()
@@ -24,16 +24,16 @@ class Found:
         return (*self.sweeps, *self.runs, *self.kept)
 
     def __str__(self) -> str:
-        """How many of each lie below the place; empty if it is one of them itself."""
+        """How many of each kind were found below the place; empty if the place itself is one of them."""
         if self.folders in ((), (self.place,)):
             return ""
-        kinds = ((self.sweeps, "sweep", ""), (self.runs, "run", ""), (self.kept, "set", " of kept results"))
+        kinds = ((self.sweeps, "sweep", ""), (self.runs, "run", ""), (self.kept, "set", " of stored results"))
         counts = [f"{len(of)} {name}{'s' * (len(of) > 1)}{what}" for of, name, what in kinds if of]
         return f"{self.place}: found {' and '.join(counts)}"
 
 
 def find(place: Path) -> Found:
-    """What is at this place, or at any depth below it. Links below it are not followed, nor are hidden directories."""
+    """Find what is at this place or at any depth below it. Links and hidden directories below it are not followed."""
     if is_sweep(place):
         return Found(place, sweeps=(place,))
     if is_run(place):
@@ -46,7 +46,7 @@ def find(place: Path) -> Found:
 
 
 def distinct(folders: Iterable[Path]) -> list[Path]:
-    """Every directory once, by whatever path it was found."""
+    """Every directory once, even if it was found by several paths."""
     found: dict[Path, Path] = {}
     for folder in folders:
         found.setdefault(folder.resolve(), folder)
@@ -62,12 +62,12 @@ def is_run(folder: Path) -> bool:
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether this is what `bdqn compare --out` wrote; in a sweep's own directory there is more than that."""
+    """Whether `bdqn compare --out` wrote this directory and it is not a sweep's own."""
     return os.path.lexists(folder / "runs.csv") and not is_sweep(folder)
 
 
 def _below(place: Path) -> Iterator[Path]:
-    """All directories below this one in the order of their names, but those within a sweep or a run."""
+    """All directories below this one in order of their names, except those within a sweep or a run."""
     waiting, seen = [place], 0
     while waiting:
         folder = waiting.pop()
@@ -78,7 +78,7 @@ def _below(place: Path) -> Iterator[Path]:
         seen += 1
         if seen > MOST:
             raise ValueError(
-                f"{place} has more than {MOST:,} directories below it: give one that is nearer to the runs."
+                f"{place} has more than {MOST:,} directories below it: give a directory that is closer to the runs."
             )
         with os.scandir(folder) as entries:
             names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))

@@ -1,4 +1,4 @@
-"""One kind of table, written as HTML, CSV, Markdown or LaTeX: text for readers, numbers for programs."""
+"""Tables that can be written as HTML, CSV, Markdown or LaTeX: text for readers, numbers for programs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bdqn.report.cells import write_table
 from bdqn.report.html import Html, tag
 from bdqn.storage import atomic
 
-MISSING = "missing"  # what a cell says that waits for a run
-NO_RATIO = "no ratio"  # what a cell says where a score is not positive
-DASH = "-"  # what a cell says where nothing is known
+MISSING = "missing"  # a cell that needs more runs
+NO_RATIO = "no ratio"  # a ratio whose scores are not positive
+DASH = "-"  # an unknown value
 INSTEAD_OF_NUMBERS = (MISSING, NO_RATIO)
 NUMERIC = re.compile(r"-?[\d.,]+[kMG%]?( \(.*\))?|-|")
-INTERVAL = ("", "_low", "_high")  # columns of a figure in a CSV file, after its name
+INTERVAL = ("", "_low", "_high")  # suffixes of an estimate's columns in a CSV file
 NEGATIVE = re.compile(r"(?<![\w.)])-(?=[\d.])")
 FITTED = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the text
 LATEX = {
@@ -32,7 +32,7 @@ LATEX = {
     "ε": r"$\varepsilon$",
     "σ": r"$\sigma$",
     "−": "$-$",
-    # After the end of a line these would be part of its command.
+    # After the end of a line, LaTeX would read these as part of its command.
     "[": "{[}",
     "*": "{*}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -40,7 +40,7 @@ LATEX = {
 
 
 class Column(str):
-    """A heading. In a CSV file it may be several columns of numbers, each with a name, instead of one of text."""
+    """A heading. In a CSV file it can stand for several named columns of numbers instead of one column of text."""
 
     names: tuple[str, ...]
 
@@ -50,13 +50,13 @@ class Column(str):
         return made
 
     @classmethod
-    def figure(cls, title: str, name: str, *more: str) -> Self:
-        """A column of figures with intervals, and with ``more`` that is known of them."""
+    def estimate(cls, title: str, name: str, *more: str) -> Self:
+        """A column of estimates with intervals, and with further numbers named by ``more``."""
         return cls(title, (f"{name}{part}" for part in (*INTERVAL, *(f"_{part}" for part in more))))
 
 
 class Cell(str):
-    """Text for a reader, and what it says in numbers: one for each name that its column has."""
+    """Text for readers, and its numbers: one for each name of its column."""
 
     numbers: tuple[float, ...]
 
@@ -68,21 +68,21 @@ class Cell(str):
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells for a reader, with what should catch the eye."""
+    """A table with a caption and highlighted rows and cells."""
 
     name: str  # of its files
     title: str
     heading: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
-    ours: frozenset[int] = frozenset()  # columns that our runs fill
-    marked: frozenset[int] = frozenset()  # rows to look at
-    faint: frozenset[int] = frozenset()  # rows to look at after those
-    bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column, as their source prints them
-    stacks: bool = False  # on a narrow screen a row is a card: for tables of few columns
+    ours: frozenset[int] = frozenset()  # columns filled by our runs
+    marked: frozenset[int] = frozenset()  # highlighted rows
+    faint: frozenset[int] = frozenset()  # rows highlighted less
+    bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column
+    stacks: bool = False  # on a narrow screen each row becomes a card; for tables with few columns
 
     def part(self, rows: Sequence[int], name: str, title: str, note: str = "") -> Grid:
-        """Some of its rows as a table of its own."""
+        """A table of some of the rows."""
         places = {row: place for place, row in enumerate(rows)}
         return replace(
             self,
@@ -96,7 +96,7 @@ class Grid:
         )
 
     def html(self) -> Html:
-        """A figure with its caption, which can be scrolled sideways where it is too wide."""
+        """The table with its caption; a wide one scrolls sideways."""
         columns = range(len(self.heading))
         numeric = {i for i in columns if i and all(_is_numeric(row[i]) for row in self.rows)}
 
@@ -129,7 +129,7 @@ class Grid:
         return f"**{self.title}** {self.note}".strip() + f"\n\n{table}\n"
 
     def latex(self) -> str:
-        """A table for a paper, with the rules of booktabs. Columns in which nothing is known are left out."""
+        """A table for a paper, with booktabs rules. Columns without any known value are left out."""
         heading, *rows = self._lines(_latex, r"\textbf{{{}}}".format)
         marked = [[f"{row[0]}$^{{*}}$" if i in self.marked else row[0], *row[1:]] for i, row in enumerate(rows)]
         known = [i for i in range(len(heading)) if not i or any(row[i] != DASH for row in self.rows)]
@@ -156,13 +156,13 @@ class Grid:
         return "\n".join(parts) + "\n"
 
     def csv_lines(self) -> list[list[str]]:
-        """Names of columns, and rows of numbers and text; what is not known is empty."""
+        """Column names, then rows of numbers and text; unknown values are empty."""
         names = [name for column in self.heading for name in column.names or (column,)]
         rows = ([part for pair in zip(self.heading, row, strict=True) for part in _values(*pair)] for row in self.rows)
         return self._with_marks([names, *rows])
 
     def write(self, folder: Path) -> None:
-        """NAME.csv, NAME.md and NAME.tex."""
+        """Write NAME.csv, NAME.md and NAME.tex."""
         write_table(folder / f"{self.name}.csv", self.csv_lines())
         atomic.write_file(folder / f"{self.name}.md", self.markdown().encode())
         write_latex(folder / f"{self.name}.tex", [self])
@@ -180,7 +180,7 @@ class Grid:
         return [[*map(plain, self.heading)], *lines]
 
     def _with_marks(self, lines: list[list[str]]) -> list[list[str]]:
-        """What the page colours has a column of its own."""
+        """Add a column that names the highlighted rows."""
         marks = ["mark", *map(self._mark, range(len(self.rows)))]
         return [[*line, mark] for line, mark in zip(lines, marks, strict=True)] if any(marks[1:]) else lines
 
@@ -189,25 +189,25 @@ class Grid:
 
 
 def grid(name: str, title: str, heading: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Grid:
-    """A table of cells, or of plain text."""
+    """Make a table from cells or plain text."""
     columns = tuple(text if isinstance(text, Column) else Column(text) for text in heading)
     cells = tuple(tuple(text if isinstance(text, Cell) else Cell(text) for text in row) for row in rows)
     return Grid(name, title, columns, cells, note)
 
 
 def write_latex(path: Path, tables: Iterable[Grid]) -> None:
-    """Tables that can be pasted into a paper."""
+    """Write tables for a paper into one file."""
     made = "\n".join(table.latex() for table in tables)
     atomic.write_file(path, f"% Needs \\usepackage{{booktabs,graphicx}}.\n{made}".encode())
 
 
 def _values(column: Column, cell: Cell) -> Iterable[str]:
-    """A cell in a CSV file. Words where numbers are wanted say that there are none."""
+    """The values of a cell in a CSV file; empty if a column of numbers has only words."""
     if not (column.names or cell.numbers):
         return [cell]
     numbers = cell.numbers or [math.nan] * len(column.names)
     if len(numbers) != len(column.names or (column,)):
-        raise ValueError(f"{cell!r} has {len(numbers)} numbers, where {column!r} has the columns {column.names}.")
+        raise ValueError(f"{cell!r} has {len(numbers)} numbers, but {column!r} has the columns {column.names}.")
     return ["" if math.isnan(number) else f"{number:.10g}" for number in numbers]
 
 

@@ -1,4 +1,4 @@
-"""HTML put together from elements: text is escaped unless it already is HTML, so that nothing in a run can act."""
+"""HTML built from elements. All text is escaped unless it is ``Html``, so nothing in a run can act on a page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from importlib import resources
 from typing import Any
 
 Attribute = str | float | bool | None
-VOID = {"meta", "img", "input", "br", "line", "path", "rect", "circle", "polygon"}  # have no content
+VOID = {"meta", "img", "input", "br", "line", "path", "rect", "circle", "polygon"}  # elements without content
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that already is HTML."""
 
 
 def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
-    """An element. ``class_`` stands for class, ``_`` for ``-``; True is an attribute without value, None is none."""
+    """An element. ``class_`` means class, and ``_`` means ``-``. True: an attribute without value; None: none."""
     shown = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
     if name in VOID:
         return Html(f"<{name}{shown}>" if name in ("meta", "img", "input", "br") else f"<{name}{shown}/>")
@@ -26,28 +26,28 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 def join(children: Iterable[str]) -> Html:
-    """Parts side by side; those that are plain text are escaped."""
+    """Concatenate parts and escape those that are plain text."""
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
 
 
 def data(identifier: str, content: Any) -> Html:
-    """Data for a script. A ``<`` within is written so that no text can end the element."""
+    """Data for a script. Every ``<`` is escaped, so that no text can end the element."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return tag("script", Html(text), id=identifier, type="application/json")
 
 
 def png_uri(png: bytes) -> str:
-    """A picture within the page."""
+    """An image as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def page(title: str, *body: str, styles: Iterable[str] = ("page.css",), scripts: Iterable[str] = ()) -> str:
-    """One self-contained page: styles and scripts are part of it, and it asks the network for nothing."""
+    """One self-contained page: it includes its styles and scripts and requests nothing from the network."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Even if something in a run were taken for HTML, the browser would fetch nothing.
+        # Even if a browser took text of a run for HTML, it would fetch nothing.
         tag(
             "meta",
             http_equiv="Content-Security-Policy",

@@ -1,4 +1,4 @@
-"""Regret of linear agents as a table and a figure, with the certificate, the bounds and the growth in T."""
+"""Regret of linear agents as a table and a figure, with certificates, bounds and the growth in T."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 
 from bdqn.linear.regret import growth_exponent
-from bdqn.report.figures import COLORS, draw_mean
+from bdqn.report.figures import COLORS, draw_mean, name_axes
 from bdqn.report.load import Array
 
 COLUMNS = ("agent", "seed", "episode", "regret", "trajectory_regret", "certificate", "bound")
@@ -24,7 +24,7 @@ CERTIFICATE, BOUND, TRIVIAL = "--", "-.", ":"  # line styles
 
 @dataclass(frozen=True)
 class RegretCurves:
-    """One agent's cumulated regret at some episodes; NaN where an agent has no certificate or bound."""
+    """One agent's cumulative regret at some episodes; NaN if it has no certificate or bound."""
 
     agent: str
     seeds: tuple[int, ...]
@@ -32,16 +32,16 @@ class RegretCurves:
     regret: Array  # (seeds, points) exact
     trajectory_regret: Array  # (seeds, points)
     certificate: Array  # (seeds, points)
-    bound: Array  # (seeds, points) Theorem 2, corrected; for LinPSRL Theorem 1, a reference
+    bound: Array  # (seeds, points) Theorem 2, corrected; for LinPSRL Theorem 1, as a reference
 
     @cached_property
     def growth(self) -> Growth:
-        """One fit: whatever shows it shows the same figures."""
+        """Fitted once, so that tables and figures show the same numbers."""
         return growth(self.episode, self.regret, np.random.default_rng(0))
 
 
 class Growth(NamedTuple):
-    """The exponent of regret in T, and a 95 % interval over seeds."""
+    """The exponent of regret in T, with a 95 % interval over seeds."""
 
     exponent: float
     low: float
@@ -52,15 +52,15 @@ class Growth(NamedTuple):
 
 
 def grid_of(episodes: int, points: int = 100) -> NDArray[np.int64]:
-    """Episodes to keep: evenly spaced, and more closely at the beginning. The last is among them."""
+    """Episodes to store: evenly spaced, more densely at the beginning, and always the last."""
     spaced = np.concatenate([np.geomspace(1, episodes, points // 2), np.linspace(1, episodes, points // 2)])
     return np.unique(spaced.round().astype(np.int64))
 
 
 def growth(episode: NDArray[np.int64] | Array, regret: Array, rng: np.random.Generator, samples: int = 1000) -> Growth:
-    """Fit the exponent of mean regret (seeds, points) over the last nine tenths of the episodes, resampling seeds."""
+    """Fit the exponent of mean regret (seeds, points) to the last nine tenths of the episodes; resample seeds."""
     late = episode >= episode[-1] / 10
-    # Evenly in log T, or the many late points would outweigh the early ones.
+    # Evenly spaced in log T; otherwise the many late points outweigh the early ones.
     grid = np.geomspace(episode[late][0], episode[-1], 30)
     curves = np.array([np.interp(grid, episode, curve) for curve in regret])
     rows = rng.integers(len(curves), size=(samples, len(curves)))
@@ -81,7 +81,7 @@ def write_regret(path: Path, curves: Iterable[RegretCurves]) -> None:
 
 
 def read_regret(path: Path) -> list[RegretCurves]:
-    """What ``write_regret`` has written."""
+    """Read a file that ``write_regret`` wrote."""
     points: dict[str, dict[int, list[list[float]]]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -95,7 +95,7 @@ def read_regret(path: Path) -> list[RegretCurves]:
 
 
 def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Generator) -> Figure:
-    """Regret on a linear axis, and with certificates and bounds on logarithmic ones."""
+    """Regret on linear axes, and with certificates and bounds on logarithmic axes."""
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     linear, logarithmic = figure.subplots(1, 2)
     for i, curve in enumerate(curves):
@@ -103,7 +103,7 @@ def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Gen
         for axes in (linear, logarithmic):
             draw_mean(axes, curve.episode, curve.regret, i, f"{curve.agent}: {curve.growth}", rng)
         logarithmic.plot(curve.episode, curve.certificate.mean(0), color=color, linestyle=CERTIFICATE)
-        # A bound far above T, which is what not learning costs, would only squeeze the axis.
+        # Not learning costs T. A bound far above that would only compress the axis.
         bound = curve.bound.mean(0)
         bound[~(bound <= 100 * curve.episode)] = np.nan
         logarithmic.plot(curve.episode, bound, color=color, linestyle=BOUND)
@@ -116,8 +116,6 @@ def regret_figure(curves: Sequence[RegretCurves], title: str, rng: np.random.Gen
     logarithmic.legend(handles=lines, frameon=False, loc="best", fontsize=8)
     linear.legend(frameon=False, loc="best", fontsize=8)
     for axes in (linear, logarithmic):
-        axes.set_xlabel("episodes, T")
-        axes.set_ylabel("regret, cumulated")
-        axes.spines[["top", "right"]].set_visible(False)
+        name_axes(axes, "episodes, T", "cumulative regret")
     figure.suptitle(title)
     return figure

@@ -1,4 +1,4 @@
-"""A report: one self-contained page about runs, and its tables as files."""
+"""A report on runs: one self-contained page, and its tables as files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bdqn.report.html import page, tag
 from bdqn.report.paper import reproduction
 from bdqn.report.runs import Runs
 
-FEW = 5  # remarks that are shown without being asked for
+FEW = 5  # remarks that are shown unfolded
 
 
 @dataclass(frozen=True)
 class Report:
-    """The page, and every table that is on it."""
+    """The page and all of its tables."""
 
     html: str
     tables: tuple[Grid, ...]
@@ -32,14 +32,14 @@ class Report:
 def make_report(
     runs: Runs, *, title: str | None = None, paper: bool = False, seed: int = 0, baseline: str | None = None
 ) -> Report:
-    """Everything that these runs say; with ``paper``, beside what the paper says.
+    """Make the report of these runs; with ``paper``, add the paper's tables and figures beside ours.
 
-    ``baseline`` is the group that others are compared with: the first, unless it is given.
+    The other groups are compared with ``baseline``, by default the first group.
     """
     title = title or _several(runs.envs)
-    rng = np.random.default_rng(seed)  # of the intervals: the same runs give the same page
+    rng = np.random.default_rng(seed)  # for intervals: the same runs give the same page
     curves = summary.learning_curves(runs, rng)
-    scores, recorded = summary.score_grid(runs, rng), runs.recorded
+    scores, recorded = summary.score_grid(runs, rng), runs.with_details
     pairs = summary.pair_grids(runs, baseline or runs.groups[0], np.random.default_rng(seed))
     settings = [summary.settings_grid(recorded)] if recorded.records else []
     provenance = summary.provenance_grids(recorded) if recorded.records else []
@@ -58,7 +58,7 @@ def make_report(
     ]
     notes = tag("ul", *(tag("li", remark) for remark in runs.remarks))
     many = len(runs.remarks) > FEW
-    folded = tag("details", tag("summary", f"{len(runs.remarks)} remarks: what is missing or unfinished"), notes)
+    folded = tag("details", tag("summary", f"{len(runs.remarks)} remarks on missing or unfinished runs"), notes)
     remarks = tag("div", folded if many else notes, class_="remarks") if runs.remarks else ""
     counts = f"{len(runs.records)} runs of {_several(runs.groups)} on {_several(runs.envs)}"
     header = tag(

@@ -1,4 +1,4 @@
-"""Runs for a report: sweeps, single run directories and kept results, read with everything that their files say."""
+"""Runs for a report: sweeps, single run directories and stored results, with all details in their files."""
 
 from __future__ import annotations
 
@@ -25,61 +25,61 @@ from bdqn.sweep.plan import suffix_of
 T = TypeVar("T")
 K = TypeVar("K")
 
-UNCOMPARED = ("seed", "steps", "threads", "device", "schedule")  # of a configuration: they make no other agent
+UNCOMPARED = ("seed", "steps", "threads", "device", "schedule")  # parts of a configuration that do not define the agent
 Planned = tuple[str, str, int]  # environment, group and seed
-UNKNOWN = "unknown"  # the agent of a kept group that has a name of its own
+UNKNOWN = "unknown"  # the agent of a stored group with a custom name
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """What `bdqn evaluate --keep` left in the run's directory."""
+    """An evaluation that `bdqn evaluate --keep` stored in the run's directory."""
 
     epsilon: float
     mean: float
-    step: int  # the decision after which the agent played
+    step: int  # decisions that the agent had been trained for
 
 
 @dataclass(frozen=True, eq=False)
-class Record(Result):
-    """A run as it is compared, and what else its files say of it."""
+class RunRecord(Result):
+    """A run's result, with everything else that its files contain."""
 
     agent: str
     config: Mapping[str, Any]
     meta: Mapping[str, Any]
     metrics: Mapping[str, Array]
-    episodes: tuple[Array, Array]  # decisions at which they ended, and returns
+    episodes: tuple[Array, Array]  # decisions at which episodes ended, and their returns
     evaluated: tuple[Evaluated, ...]
     command: str
     path: Path
-    damage: tuple[str, ...] = ()  # why what else its files say cannot be read
+    damage: tuple[str, ...] = ()  # why some of its files cannot be read
 
     @property
     def kept(self) -> bool:
-        """Whether scores and a learning curve are all that is known of it, as `bdqn compare` has kept them."""
+        """Whether only scores and a learning curve are known, as `bdqn compare` stores them."""
         return not self.config
 
     @property
     def end(self) -> int:
-        """The decisions that its scores stand for: all runs that it is compared with have taken them."""
+        """The decisions that its scores refer to: all runs that it is compared with have taken them."""
         return round(float(self.step[-1]))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes this agent differ from another, by name; empty if it is not known."""
+        """The settings that define the agent, by name; empty if unknown."""
         return _settings(self.config)
 
     def evaluated_at(self, epsilon: float) -> float:
-        """Its latest score with this share of random actions; NaN if nobody asked."""
+        """The latest evaluation at this epsilon; NaN if there is none."""
         return next((e.mean for e in reversed(self.evaluated) if e.epsilon == epsilon), np.nan)
 
 
 @dataclass(frozen=True)
 class Runs:
-    """All runs of a report, a sentence about each that is missing or unfinished, and which there should be."""
+    """All runs of a report, remarks on missing or unfinished ones, and which runs were planned."""
 
-    records: tuple[Record, ...]
+    records: tuple[RunRecord, ...]
     remarks: tuple[str, ...]
-    planned: tuple[Planned, ...]  # kept results do not say what was planned: their runs
+    planned: tuple[Planned, ...]  # for stored results, which do not contain the plan: their runs
 
     @property
     def envs(self) -> list[str]:
@@ -90,17 +90,17 @@ class Runs:
         return list(dict.fromkeys(record.group for record in self.records))
 
     @property
-    def recorded(self) -> Runs:
-        """Those of which there is more than scores and curves."""
+    def with_details(self) -> Runs:
+        """The runs with more than scores and curves."""
         return replace(self, records=tuple(r for r in self.records if not r.kept))
 
-    def of(self, group: str, env: str | None = None) -> list[Record]:
+    def of(self, group: str, env: str | None = None) -> list[RunRecord]:
         return [r for r in self.records if r.group == group and env in (None, r.env)]
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a run is, and what it is called."""
+    """Where a run is, and its names."""
 
     path: Path
     group: str
@@ -108,20 +108,20 @@ class _Place:
     env: str
     seed: str
     config: Mapping[str, Any]  # empty if there is none yet
-    sweep: Path | None = None  # which has named its group
+    sweep: Path | None = None  # the sweep that named its group
 
     def find(self) -> Path:
-        """Its directory; what a link within a sweep leads to is none."""
+        """The run's directory. Links within a sweep are refused."""
         return self.path if self.sweep is None else inside(self.sweep, TRIALS, self.path.name)
 
     @property
-    def kin(self) -> tuple[str, str]:
-        """With whom it is compared to name its group: another family of environments has another preset."""
+    def naming_key(self) -> tuple[str, str]:
+        """Runs with equal keys are compared to name their groups. Families of environments have their own presets."""
         return self.group, str(self.config.get("family"))
 
 
 def read_runs(paths: Sequence[Path]) -> Runs:
-    """The runs in these directories, each a sweep's, a run's, or what `bdqn compare` has kept of a sweep."""
+    """Read the runs in these directories: sweeps, single runs, or results that `bdqn compare` stored."""
     kept = [path for path in paths if is_kept(path)]
     places, damaged = _all_places([path for path in paths if path not in kept])
     runs = _read_places(places) if places else Runs((), (), ())
@@ -134,7 +134,7 @@ def read_runs(paths: Sequence[Path]) -> Runs:
 
 
 def compare_runs(paths: Sequence[Path]) -> Comparison:
-    """Scores and learning curves of the sweeps and runs in these directories, in the groups of a report."""
+    """Scores and learning curves of the sweeps and runs in these directories, grouped as in a report."""
     places, damaged = _all_places(paths)
     found = _compared(places) if places else Comparison((), ())
     return replace(found, remarks=(*damaged, *found.remarks))
@@ -148,7 +148,7 @@ def _joined(first: Runs, second: Runs) -> Runs:
 
 
 def _all_places(paths: Sequence[Path]) -> tuple[list[_Place], list[str]]:
-    """Every run with the name of its group, and a sentence about each of which not even that is known."""
+    """Every run with the name of its group, and a remark on each directory that cannot be read."""
     places: list[_Place] = []
     damaged = []
     for path in paths:
@@ -167,9 +167,9 @@ def _read_places(places: Sequence[_Place]) -> Runs:
     comparison = _compared(places)
     found = {(p.group, p.env, int(p.seed)): p for p in places}
     records = [_record(result, found[result.group, result.env, result.seed]) for result in comparison.results]
-    remarks = [remark for record in records for remark in (*_of_another_time(record), *_damaged(record))]
+    remarks = [remark for record in records for remark in (*_stale_evaluations(record), *_damaged(record))]
     planned = tuple((place.env, place.group, int(place.seed)) for place in places)
-    return Runs(tuple(map(_of_its_time, records)), (*comparison.remarks, *remarks), planned)
+    return Runs(tuple(map(_current_evaluations, records)), (*comparison.remarks, *remarks), planned)
 
 
 def _places(path: Path) -> Iterator[_Place]:
@@ -180,7 +180,7 @@ def _places(path: Path) -> Iterator[_Place]:
             yield replace(place, config=_config(place))
         return
     if not is_run(path):
-        problem = "holds neither runs nor sweeps" if path.exists() else "does not exist"
+        problem = "contains neither runs nor sweeps" if path.exists() else "does not exist"
         raise FileNotFoundError(
             f"{path} {problem}: give the directory that bdqn sweep printed, a run's, or one with runs below it."
         )
@@ -190,25 +190,25 @@ def _places(path: Path) -> Iterator[_Place]:
 
 
 def _split(places: Sequence[_Place]) -> Iterator[_Place]:
-    """Single runs whose settings differ get the names that a sweep's grid would give them.
+    """Name the groups of single runs as a sweep's grid would, by the settings in which they differ.
 
-    A setting counts if it differs between runs on one environment; a preset that does stands for all its values.
+    A setting counts if it differs between runs on one environment. If the preset differs, it stands for all its values.
     """
     known = [place for place in places if place.config]
     differing: dict[tuple[str, ...], dict[str, None]] = {}
-    for kin, mine in grouped(known, lambda place: place.kin).items():
+    for key, mine in grouped(known, lambda place: place.naming_key).items():
         alike = grouped(mine, lambda place: (place.env,)).values()
         presets = [name for runs in alike for name in _differing(runs) if name == "preset"]
         more = grouped(mine, lambda place: (place.env, str(place.config.get("preset")))).values()
-        differing[kin] = dict.fromkeys([*presets, *(name for runs in more for name in _differing(runs))])
+        differing[key] = dict.fromkeys([*presets, *(name for runs in more for name in _differing(runs))])
     for place in places:
         settings = _settings(place.config)
-        chosen = {name: settings.get(name) for name in differing[place.kin]} if place.sweep is None else {}
+        chosen = {name: settings.get(name) for name in differing[place.naming_key]} if place.sweep is None else {}
         yield replace(place, group=place.group + suffix_of(chosen))
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Those of the same key together, in the order in which they come."""
+    """Items by key, in their original order."""
     found: dict[K, list[T]] = {}
     for item in items:
         found.setdefault(key(item), []).append(item)
@@ -216,20 +216,20 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def _differing(places: Sequence[_Place]) -> list[str]:
-    """The settings that not all of these runs have alike."""
+    """The settings in which these runs differ."""
     first, *others = (_settings(place.config) for place in places)
     names = dict.fromkeys(name for settings in (first, *others) for name in settings if not is_seed(name))
     return [name for name in names if any(settings.get(name) != first.get(name) for settings in others)]
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes an agent differ from another, by name."""
+    """The settings that define an agent, by name."""
     top = {k: v for k, v in config.items() if not isinstance(v, dict) and k not in (*UNCOMPARED, "env")}
     return {**top, **config.get("settings", {}), **config.get("env_kwargs", {})}
 
 
 def _apart(places: Iterable[_Place]) -> Iterator[_Place]:
-    """Runs get names of their own if their group has that seed already, or other settings: those of another sweep."""
+    """Rename the group of a run if the group already has its seed, or has other settings in another sweep."""
     members: dict[tuple[str, str], list[_Place]] = {}
 
     def is_free(group: str, place: _Place) -> bool:
@@ -244,18 +244,18 @@ def _apart(places: Iterable[_Place]) -> Iterator[_Place]:
 
 
 def _numbered(group: str) -> Iterator[str]:
-    """A group's name, and those that it gets where that is taken."""
+    """A group's name, then the alternatives if it is taken."""
     return chain([group], (f"{group} ({number})" for number in count(2)))
 
 
-def _record(result: Result, place: _Place) -> Record:
+def _record(result: Result, place: _Place) -> RunRecord:
     folder = place.path
     run = read_run(folder)
     damage: list[str] = []
     metrics: Mapping[str, Array] = _readable(lambda: read_table(folder / "metrics.csv", ("step",)), {}, damage)
     command = _readable(partial(_commands, folder / "command.txt"), "", damage)
     evaluated = [_readable(partial(_evaluated, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))]
-    return Record(
+    return RunRecord(
         **vars(result),
         agent=place.agent,
         config=run.config,
@@ -270,7 +270,7 @@ def _record(result: Result, place: _Place) -> Record:
 
 
 def _readable(read: Callable[[], T], otherwise: T, problems: list[str]) -> T:
-    """What a file of a run says; if it cannot be read, why not: its scores are known all the same."""
+    """Read a file of a run. If that fails, note why: the run's scores are known all the same."""
     try:
         return read()
     except FileNotFoundError:
@@ -280,28 +280,28 @@ def _readable(read: Callable[[], T], otherwise: T, problems: list[str]) -> T:
     return otherwise
 
 
-def _damaged(record: Record) -> Iterator[str]:
+def _damaged(record: RunRecord) -> Iterator[str]:
     for problem in record.damage:
-        yield f"{record.label}: a file of it is left out. {problem}"
+        yield f"{record.label}: one of its files is left out. {problem}"
 
 
-def _of_its_time(record: Record) -> Record:
-    """Without evaluations of another decision than the one that its scores stand for."""
+def _current_evaluations(record: RunRecord) -> RunRecord:
+    """The run without evaluations at other decisions than those that its scores refer to."""
     return replace(record, evaluated=tuple(e for e in record.evaluated if e.step == record.end))
 
 
-def _of_another_time(record: Record) -> Iterator[str]:
+def _stale_evaluations(record: RunRecord) -> Iterator[str]:
     for found in record.evaluated:
         if found.step != record.end:
-            again = f" bdqn evaluate {record.path} --epsilon {found.epsilon:g} --keep makes a new one."
+            again = f" Repeat it: bdqn evaluate {record.path} --epsilon {found.epsilon:g} --keep."
             yield (
-                f"{record.label}: its evaluation at epsilon {found.epsilon:g} is of decision {found.step:,}, where "
-                f"scores stand for {record.end:,}, and is left out.{again if found.step < record.decisions else ''}"
+                f"{record.label}: its evaluation at epsilon {found.epsilon:g} is from decision {found.step:,}, but "
+                f"scores refer to {record.end:,}. It is left out.{again if found.step < record.decisions else ''}"
             )
 
 
 def _config(place: _Place) -> Mapping[str, Any]:
-    """A run's configuration; empty if there is none, or none that can be read."""
+    """A run's configuration; empty if there is none, or if it cannot be read."""
     with suppress(FileNotFoundError, DamagedFile):
         return read_config(place.find())
     return {}
@@ -316,21 +316,21 @@ def _evaluated(path: Path) -> Evaluated:
     try:
         return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DamagedFile(f"{path} holds no evaluation: {type(error).__name__}: {error}.") from error
+        raise DamagedFile(f"{path} contains no evaluation: {type(error).__name__}: {error}.") from error
 
 
-# --- kept results -------------------------------------------------------------------------------------------------
+# --- stored results -----------------------------------------------------------------------------------------------
 
 
 def _read_kept(folder: Path, others: Runs) -> Runs:
-    """Scores and curves; a group that the others have on the same environment gets a name of its own.
+    """Read stored scores and curves. A group that other runs have on the same environment is renamed.
 
-    It may have had other settings, and other lengths.
+    Its settings and its length may differ from theirs.
     """
     taken: set[tuple[str, ...]] = {(record.group, record.env) for record in others.records}
     nothing = np.zeros(0)
     records = tuple(
-        Record(
+        RunRecord(
             **{**vars(result), "group": next(n for n in _numbered(result.group) if (n, result.env) not in taken)},
             agent=_agent_of(result.group),
             config={},
@@ -343,20 +343,20 @@ def _read_kept(folder: Path, others: Runs) -> Runs:
         )
         for result in read_results(folder).results
     )
-    lacking = "scores and learning curves only; settings, posterior diagnostics and provenance are not in its files."
+    lacking = "only scores and learning curves. These files contain no settings, posterior diagnostics or provenance."
     planned = tuple((r.env, r.group, r.seed) for r in records)
     return Runs(records, (f"{folder}: {lacking}", *comparison_of(records, ()).remarks), planned)
 
 
 def _agent_of(group: str) -> str:
-    """The agent that a sweep's group, or a grid's, is named after."""
+    """The agent in a group's name."""
     agent, *chosen = group.split(" ")
     return agent if agent in AGENTS and all("=" in word for word in chosen) else UNKNOWN
 
 
 def _other_lengths(runs: Runs) -> Iterator[str]:
-    """A sentence about every environment where kept scores and others are over different numbers of decisions."""
+    """A remark on every environment whose stored and other scores cover different numbers of decisions."""
     for env in runs.envs:
-        ends = sorted({round(float(f"{r.step[-1]:g}")) for r in runs.records if r.env == env})  # as they are kept
+        ends = sorted({round(float(f"{r.step[-1]:g}")) for r in runs.records if r.env == env})  # as they are stored
         if len(ends) > 1:
-            yield f"{env}: scores are over {' or '.join(f'{end:,}' for end in ends)} decisions, and do not compare."
+            yield f"{env}: scores cover {' or '.join(f'{end:,}' for end in ends)} decisions and cannot be compared."

@@ -1,10 +1,9 @@
 """Comparing agents over seeds and environments, after Agarwal et al. (2021), arXiv:2108.13264.
 
-Scores are kept by environment, because environments may have different numbers of seeds. Every statistic reduces the
-last axis and keeps the others: one score per seed gives a number, and the bootstrap hands over all of its resamples at
-once.
+Scores are stored by environment, because environments may have different numbers of seeds. Every statistic reduces
+the last axis and keeps the others: one score per seed gives a number, and the bootstrap passes all resamples at once.
 
-Every environment counts the same, however many seeds it has. The exception is ``iqm``, which pools all runs.
+Every environment has the same weight, whatever its number of seeds. The exception is ``iqm``, which pools all runs.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 
 from bdqn.report.load import Array
 
-Value = np.float64 | Array  # a number; an array where there are resamples or thresholds
+Value = np.float64 | Array  # a number; an array for resamples or thresholds
 Scores = Mapping[str, Array]  # environment -> (..., seeds)
 SeedScores = Mapping[str, Mapping[int, float]]  # environment -> seed -> score: two agents may share seeds
 
 Statistic = Callable[[Scores], Value]
 PairStatistic = Callable[[Scores, Scores], Value]
 
-# Seeds, and how often (in %) their 95 % bootstrap interval holds the true mean, if scores are Gaussian.
+# Number of seeds -> how often (in %) a 95 % bootstrap interval contains the true mean of Gaussian scores.
 COVERAGE = {2: 50, 3: 74, 5: 84, 10: 90}
 
 
@@ -35,8 +34,8 @@ class Interval(NamedTuple):
     high: Value
 
 
-class Comparison(NamedTuple):
-    """Two agents compared, and in which environments they were paired by seed; in the others they were not."""
+class PairEstimate(NamedTuple):
+    """A statistic of two agents with its interval, and the environments in which they were paired by seed."""
 
     estimate: Value
     interval: Interval
@@ -56,9 +55,9 @@ def median(scores: Scores) -> Value:
 
 
 def iqm(scores: Scores) -> Value:
-    """Interquartile mean: the mean of all runs but the lowest and the highest quarter (rounded down).
+    """Interquartile mean: the mean of all runs except the lowest and the highest quarter (rounded down).
 
-    Runs are pooled, so an environment with more seeds counts more.
+    Runs are pooled, so an environment with more seeds has more weight.
     """
     runs = np.sort(np.concatenate(list(_checked(scores).values()), axis=-1))
     cut = runs.shape[-1] // 4
@@ -67,7 +66,7 @@ def iqm(scores: Scores) -> Value:
 
 
 def optimality_gap(scores: Scores, target: float = 1.0) -> Value:
-    """By how much scores fall short of the target on average; what exceeds it makes up for nothing."""
+    """How far scores fall short of the target on average. Scores above it count as zero."""
     return target - mean({name: np.minimum(array, target) for name, array in scores.items()})
 
 
@@ -80,7 +79,7 @@ def performance_profile(scores: Scores, thresholds: Array) -> Array:
 def probability_of_improvement(x: Scores, y: Scores) -> Value:
     """Probability that a run of x beats a run of y in the same environment, averaged over environments.
 
-    A tie counts half: this is Mann and Whitney's U over the number of pairs of runs. Half says that neither is better.
+    A tie counts half: this is Mann and Whitney's U divided by the number of pairs. 0.5 means that neither is better.
     """
     _check_same_environments(x, y)
     pairs = zip(_checked(x).values(), _checked(y).values(), strict=True)
@@ -95,7 +94,7 @@ def difference(x: Scores, y: Scores) -> Value:
 
 
 def ratio(x: Scores, y: Scores) -> Value:
-    """Mean of x over mean of y; the geometric mean over environments, so that x / y and y / x are reciprocal."""
+    """Mean of x divided by mean of y; the geometric mean over environments, so x / y and y / x are reciprocal."""
     _check_same_environments(x, y)
     value: Value = np.exp((_log_means(x) - _log_means(y)).mean(0))
     return value
@@ -106,9 +105,9 @@ def bootstrap(
 ) -> Interval:
     """Percentile interval of a statistic, by resampling the seeds within each environment (stratified).
 
-    It tells how much the seeds matter, not how much the choice of environments does. With n seeds per environment it is
-    too narrow, by a factor of about sqrt((n - 1) / n) for a mean, and knows nothing of Student's heavier tails: of 95 %
-    intervals on one environment about 50 % cover the truth with two seeds, 84 % with five, 90 % with ten.
+    It measures the effect of seeds, not of the choice of environments. With n seeds per environment it is too narrow,
+    by a factor of about sqrt((n - 1) / n) for a mean, and it ignores the heavier tails of Student's t. On one
+    environment, 95 % intervals cover the truth in about 50 % of cases with two seeds, 84 % with five, 90 % with ten.
     """
     arrays = _checked(scores)
     resamples = {name: array[_resample(name, len(array), rng, samples)] for name, array in arrays.items()}
@@ -123,11 +122,11 @@ def bootstrap_pair(
     *,
     samples: int = 2000,
     level: float = 0.95,
-) -> Comparison:
-    """A statistic of two agents in the same environments, with its percentile interval, stratified as ``bootstrap``'s.
+) -> PairEstimate:
+    """A statistic of two agents in the same environments, with its percentile interval, stratified as in ``bootstrap``.
 
-    Where both agents have the same seeds, a resample takes the same seeds of both: what a seed does to both cancels.
-    Where they have not, each is resampled by itself.
+    If both agents have the same seeds, a resample takes the same seeds of both, so that common effects cancel.
+    Otherwise each agent is resampled by itself.
     """
     _check_same_environments(x, y)
     ours, theirs = _checked(by_environment(x)), _checked(by_environment(y))
@@ -141,54 +140,58 @@ def bootstrap_pair(
             rows = _resample(name, len(theirs[name]), rng, samples)
         resampled_theirs[name] = theirs[name][rows]
     interval = _interval(statistic(resampled_ours, resampled_theirs), samples, level)
-    return Comparison(statistic(ours, theirs), interval, paired)
+    return PairEstimate(statistic(ours, theirs), interval, paired)
 
 
 def paired_difference(
     x: SeedScores, y: SeedScores, rng: np.random.Generator, *, samples: int = 2000, level: float = 0.95
-) -> Comparison:
-    """``difference`` with its interval, paired by seed where it can be."""
+) -> PairEstimate:
+    """``difference`` with its interval, paired by seed where possible."""
     return bootstrap_pair(difference, x, y, rng, samples=samples, level=level)
 
 
 def paired_ratio(
     x: SeedScores, y: SeedScores, rng: np.random.Generator, *, samples: int = 2000, level: float = 0.95
-) -> Comparison:
-    """``ratio`` with its interval, paired by seed where it can be."""
+) -> PairEstimate:
+    """``ratio`` with its interval, paired by seed where possible."""
     return bootstrap_pair(ratio, x, y, rng, samples=samples, level=level)
 
 
 def by_environment(scores: SeedScores) -> Scores:
-    """Scores without the names of their seeds, in the order of seeds."""
+    """Scores as arrays, in the order of seeds."""
     return {name: np.array([seeds[seed] for seed in sorted(seeds)], float) for name, seeds in scores.items()}
 
 
 def area_under_curve(steps: Array, values: Array, end: float) -> float:
-    """Mean height of a learning curve over decisions 0 to ``end``: straight lines between points (trapezoid rule).
+    """Mean height of a learning curve over decisions 0 to ``end``, by the trapezoid rule.
 
-    A curve is NaN before the first episode ends. There it gets the value of its first known point, so that all runs are
-    measured over the same decisions. A curve that stops before ``end`` is refused: nobody knows how it goes on.
+    A curve is NaN before the first episode ends. There it gets its first known value, so that all runs are measured
+    over the same decisions. A curve that stops before ``end`` is refused, because the rest is unknown.
     """
     if steps.ndim != 1 or steps.shape != values.shape:
         raise ValueError(f"A curve needs one value per step, not steps {steps.shape} and values {values.shape}.")
     if end <= 0 or (steps < 0).any() or (np.diff(steps) <= 0).any():
-        raise ValueError("Steps must increase from 0 or later, and `end` must be above 0: sort it, drop repeats.")
+        raise ValueError(
+            "Steps must be at least 0 and increasing, and `end` must be positive: sort the curve and drop repeats."
+        )
     known = np.flatnonzero(~np.isnan(values))
     if not known.size or steps[known[0]] > end:
-        raise ValueError(f"The curve has no value up to step {end:g}: no episode had ended. Choose a later end.")
+        raise ValueError(
+            f"The curve has no value up to step {end:g}, because no episode had ended. Choose a later end."
+        )
     steps, values = steps[known[0] :], values[known[0] :]
     if not np.isfinite(values).all():
         raise ValueError("The curve has NaN or infinity after its first value: leave these points out.")
     if steps[-1] < end:
         raise ValueError(
-            f"The curve stops at step {steps[-1]:g}, short of {end:g}: train for longer, or choose an earlier end."
+            f"The curve stops at step {steps[-1]:g}, before {end:g}: train longer or choose an earlier end."
         )
     grid = np.concatenate([[0.0], steps[steps < end], [end]])
     return float(np.trapezoid(np.interp(grid, steps, values), grid) / end)
 
 
 def _checked(scores: Scores) -> dict[str, Array]:
-    """The scores in the order of names, so that no result depends on the order in which they were read."""
+    """Check scores and sort them by name, so that results do not depend on the order of reading."""
     if not scores:
         raise ValueError("There are no scores: give at least one environment.")
     arrays = {name: np.asarray(scores[name], float) for name in sorted(scores)}
@@ -204,7 +207,9 @@ def _check_same_environments(x: Mapping[str, object], y: Mapping[str, object]) -
     lacks = {"first": sorted(y.keys() - x.keys()), "second": sorted(x.keys() - y.keys())}
     missing = [f"the {agent} has no scores in {', '.join(names)}" for agent, names in lacks.items() if names]
     if missing:
-        raise ValueError(f"Agents are compared in the same environments, but {'; '.join(missing)}. Run or drop these.")
+        raise ValueError(
+            f"Agents must be compared in the same environments, but {'; '.join(missing)}. Run or drop these."
+        )
 
 
 def _means(scores: Scores) -> Array:
@@ -216,7 +221,7 @@ def _log_means(scores: Scores) -> Array:
     wrong = [name for name, row in zip(sorted(scores), means, strict=True) if row.min() <= 0]
     if wrong:
         raise ValueError(
-            f"A ratio needs positive means, of resampled seeds too; not so in {', '.join(wrong)}. Take the difference."
+            f"A ratio needs positive means, also of resampled seeds; not so in {', '.join(wrong)}. Use the difference."
         )
     return np.log(means)
 
@@ -229,16 +234,16 @@ def _probability_above(x: Array, y: Array) -> Value:
 
 def _resample(name: str, seeds: int, rng: np.random.Generator, samples: int) -> NDArray[np.int64]:
     if samples < 1:
-        raise ValueError(f"An interval needs resamples, thousands rather than {samples}.")
+        raise ValueError(f"samples must be at least 1, and better thousands, not {samples}.")
     if seeds < 2:
-        raise ValueError(f"An interval needs two seeds or more in every environment; {name} has one.")
+        raise ValueError(f"An interval needs at least two seeds in every environment; {name} has one.")
     return rng.integers(seeds, size=(samples, seeds))
 
 
 def _interval(values: Value, samples: int, level: float) -> Interval:
     if not 0 < level < 1:
-        raise ValueError(f"The level of an interval is between 0 and 1, not {level:g}.")
+        raise ValueError(f"level must be between 0 and 1, not {level:g}.")
     if np.shape(values)[:1] != (samples,):
-        raise ValueError("The statistic must reduce the last axis alone: it gets arrays of shape (samples, seeds).")
+        raise ValueError("The statistic must reduce only the last axis of arrays of shape (samples, seeds).")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return Interval(low, high)

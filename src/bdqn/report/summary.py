@@ -1,4 +1,4 @@
-"""What a report says of any runs: learning curves, scores, settings, posteriors, and where it all comes from."""
+"""The sections of every report: learning curves, scores, settings, posterior diagnostics and provenance."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ import numpy as np
 from bdqn.report import stats
 from bdqn.report.charts import Series, line_chart
 from bdqn.report.compare import Comparison, caution
-from bdqn.report.figures import WINDOW
 from bdqn.report.grid import DASH, MISSING, Cell, Column, Grid, grid
 from bdqn.report.html import Html, tag
-from bdqn.report.load import Array
-from bdqn.report.runs import Record, Runs
+from bdqn.report.load import WINDOW, Array
+from bdqn.report.runs import RunRecord, Runs
 from bdqn.report.tables import pair_table
 
 T = TypeVar("T")
 
 SCORES = {"final": f"last {WINDOW} episodes", "area": "mean over training", "evaluation": "greedy evaluation"}
-DRAWS = "posterior/draw_differs"  # an agent that draws nothing logs 0: the mean stands for its draws
-# Metric, what it is, whether its axis is logarithmic, and what it is for a calibrated Gaussian.
+DRAWS = "posterior/draw_differs"  # agents without draws log 0, because they follow the mean
+# Metric, title, whether its axis is logarithmic, and its value for a calibrated Gaussian.
 DIAGNOSTICS = (
     ("posterior/std_mean", "Spread of Q", False, None),
     ("posterior/action_gap", "Gap between the best two actions", False, None),
-    (DRAWS, "Share of draws that act unlike the mean", False, None),
+    (DRAWS, "Share of draws with another action than the mean", False, None),
     ("posterior/within_1_std", "Calibration: unseen targets within 1 predictive std", False, 0.68),
     ("posterior/within_2_std", "Calibration: unseen targets within 2 predictive std", False, 0.95),
     ("posterior/condition_number", "Condition number of the precision", True, None),
@@ -35,11 +34,11 @@ DIAGNOSTICS = (
     ("posterior/noise_var", "Noise variance", False, None),
 )
 DIGITS = 4  # of a score
-SHORT = 6  # rows of a table that is open at once
+SHORT = 6  # rows of a table that starts unfolded
 
 
 def section(title: str, *body: str, lead: str = "") -> Html:
-    """A part of the page that can be linked to."""
+    """A section of the page with a link target."""
     parts = [tag("h2", title), *([tag("p", lead, class_="lead")] if lead else []), *body]
     return tag("section", *parts, id="-".join(title.lower().split()))
 
@@ -49,20 +48,20 @@ def charts(parts: Sequence[Html]) -> Html:
 
 
 def colour_of(runs: Runs, group: str) -> int:
-    """A group has one colour, or colour and dash, on the whole page."""
+    """A group's colour index, the same on the whole page."""
     return runs.groups.index(group)
 
 
 def show(value: float) -> str:
-    """A score for a reader."""
+    """Format a score."""
     if np.isnan(value):
         return "-"
-    rounded = f"{value:.{DIGITS - 1}g}"  # before it is judged large: 999.7 is 1,000
+    rounded = f"{value:.{DIGITS - 1}g}"  # round before comparing: 999.7 is 1,000
     return f"{value:,.0f}" if abs(float(rounded)) >= 10 ** (DIGITS - 1) else rounded if value else "0"
 
 
 def band(name: str, colour: int, x: Array, curves: Array, rng: np.random.Generator) -> Series:
-    """Mean over seeds with a 95 % bootstrap interval; a single seed has none."""
+    """Mean over seeds with a 95 % bootstrap interval; a single seed has no interval."""
     known = np.isfinite(curves).all(0)
     x, curves = x[known], curves[:, known]
     label = f"{name} ({len(curves)} seed{'s' * (len(curves) > 1)})"
@@ -73,7 +72,7 @@ def band(name: str, colour: int, x: Array, curves: Array, rng: np.random.Generat
 
 
 def curve_series(runs: Runs, env: str, groups: Sequence[str], rng: np.random.Generator) -> list[Series]:
-    """Each group's learning curve on an environment."""
+    """Learning curves of groups on an environment."""
     found = ((group, runs.of(group, env)) for group in groups)
     return [
         band(group, colour_of(runs, group), mine[0].step, np.array([record.curve for record in mine]), rng)
@@ -90,8 +89,8 @@ def learning_curves(runs: Runs, rng: np.random.Generator) -> Html:
     return section(
         "Learning curves",
         charts(drawn),
-        lead=f"Mean return of the last {WINDOW} episodes (of all that had ended, where they are fewer), as the agents "
-        f"behaved. Bands: 95 % bootstrap intervals over seeds. {caution(runs.records)}".strip(),
+        lead=f"Mean return of the last {WINDOW} training episodes, or of all episodes if fewer have ended. "
+        f"Bands: 95 % bootstrap intervals over seeds. {caution(runs.records)}".strip(),
     )
 
 
@@ -99,7 +98,7 @@ def learning_curves(runs: Runs, rng: np.random.Generator) -> Html:
 
 
 def interval(values: Sequence[float], rng: np.random.Generator, note: str = "", *more: float) -> Cell:
-    """Mean over seeds, with its interval where there are several, and with what should be known of it.
+    """Mean over seeds, with its interval if there are several seeds, and with a note.
 
     ``more`` is the note in numbers, for files.
     """
@@ -115,7 +114,7 @@ def interval(values: Sequence[float], rng: np.random.Generator, note: str = "", 
 
 
 def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
-    """Every group's scores where it was to run; evaluations at another epsilon where somebody asked for them."""
+    """Scores of every group on its planned environments, with evaluations at other epsilons if there are any."""
     epsilons = sorted({found.epsilon for record in runs.records for found in record.evaluated})
     planned = Counter((env, group) for env, group, _ in runs.planned)
     envs, groups = (list(dict.fromkeys(names)) for names in zip(*planned, strict=True))
@@ -124,9 +123,9 @@ def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
         "group",
         Column("seeds", ("seeds", "seeds_planned")),
         Column("scored at", ("scored_at", "decisions_low", "decisions_high")),
-        Column.figure(SCORES["final"], "final", "episodes"),
-        *(Column.figure(title, kind) for kind, title in SCORES.items() if kind != "final"),
-        *(Column.figure(f"at epsilon {e:g}", f"epsilon_{e:g}") for e in epsilons),
+        Column.estimate(SCORES["final"], "final", "episodes"),
+        *(Column.estimate(title, kind) for kind, title in SCORES.items() if kind != "final"),
+        *(Column.estimate(f"at epsilon {e:g}", f"epsilon_{e:g}") for e in epsilons),
     ]
     rows = []
     for env, group in ((env, group) for env in envs for group in groups if (env, group) in planned):
@@ -136,34 +135,34 @@ def score_grid(runs: Runs, rng: np.random.Generator) -> Grid:
         missing = [MISSING] * (len(heading) - len(identity))
         rows.append([*identity, *(_scores(mine, epsilons, rng) if mine else missing)])
     note = (
-        "Mean over seeds (95 % bootstrap interval). Scored at: the decisions that the scores stand for, and those that "
-        f"the runs have taken where they differ. A dash: not known for every seed. {caution(runs.records)}"
+        "Mean over seeds (95 % bootstrap interval). Scored at: the decisions that the scores refer to, and the "
+        f"decisions taken if they differ. A dash: unknown for at least one seed. {caution(runs.records)}"
     )
     return replace(grid("scores", "Scores", heading, rows, note.strip()), stacks=True)
 
 
-def _scores(mine: Sequence[Record], epsilons: Sequence[float], rng: np.random.Generator) -> list[Cell]:
-    """The cells of a group that has runs."""
+def _scores(mine: Sequence[RunRecord], epsilons: Sequence[float], rng: np.random.Generator) -> list[Cell]:
+    """The cells of a group with runs."""
     final = interval([r.final for r in mine], rng, fewer_episodes(mine), min(_ended(mine), default=np.nan))
     others = (interval([getattr(r, kind) for r in mine], rng) for kind in SCORES if kind != "final")
     return [_scored_at(mine), final, *others, *(interval([r.evaluated_at(e) for r in mine], rng) for e in epsilons)]
 
 
-def _scored_at(mine: Sequence[Record]) -> Cell:
+def _scored_at(mine: Sequence[RunRecord]) -> Cell:
     ends, taken = [r.end for r in mine], [r.decisions for r in mine]
-    further = any(f"{r.decisions:g}" != f"{r.end:g}" for r in mine)  # in six digits, as ends are kept
+    further = any(f"{r.decisions:g}" != f"{r.end:g}" for r in mine)  # in six digits, as ends are stored
     text = f"{_span(ends)} ({_span(taken)} taken)" if further else _span(ends)
     return Cell(text, min(ends), min(taken), max(taken))
 
 
-def fewer_episodes(mine: Sequence[Record]) -> str:
-    """How many episodes a final score is of, where that is known and some run had not ended enough."""
+def fewer_episodes(mine: Sequence[RunRecord]) -> str:
+    """The number of episodes in a final score, if it is known and below the usual window."""
     ended = _ended(mine)
     return f"{_span(ended)} episode{'s' * (max(ended) > 1)}" if ended and min(ended) < WINDOW else ""
 
 
-def _ended(mine: Sequence[Record]) -> list[int]:
-    """The episodes that final scores are of; none of runs of which only scores were kept."""
+def _ended(mine: Sequence[RunRecord]) -> list[int]:
+    """The episodes in final scores; empty for stored results, which contain only scores."""
     return [min(WINDOW, int(np.searchsorted(r.episodes[0], r.end, side="right"))) for r in mine if not r.kept]
 
 
@@ -173,20 +172,20 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def pair_grids(runs: Runs, baseline: str, rng: np.random.Generator) -> list[Grid]:
-    """Every group beside the baseline, paired by seed, where scores are over the same decisions; none, or one."""
-    ends = {env: {f"{r.end:g}" for r in runs.records if r.env == env} for env in runs.envs}  # in six digits, as kept
+    """At most one table: groups compared with the baseline, paired by seed, if scores cover the same decisions."""
+    ends = {env: {f"{r.end:g}" for r in runs.records if r.env == env} for env in runs.envs}  # in six digits, as stored
     comparison = Comparison(tuple(r for r in runs.records if len(ends[r.env]) == 1), ())
     made = pair_table(comparison, baseline, rng)
     return [made.grid(*comparison.unpaired(baseline), caution(comparison.results))] if made.rows else []
 
 
 def folded(table: Grid) -> Html:
-    """A table that is open at once only if it is short."""
+    """A table that starts folded unless it is short."""
     return tag("details", tag("summary", table.title), table.html(), open=len(table.rows) <= SHORT)
 
 
 def settings_grid(runs: Runs) -> Grid:
-    """Settings side by side; those that differ between groups, or within one, come first, and are marked."""
+    """Settings side by side. Those that differ between groups, or within one, come first and are marked."""
     names = dict.fromkeys(name for record in runs.records for name in record.settings)
     values = {name: [_values(runs, group, name) for group in runs.groups] for name in names}
     rows = [(name, *(_shown(by_env) for by_env in columns)) for name, columns in values.items()]
@@ -196,7 +195,7 @@ def settings_grid(runs: Runs) -> Grid:
     alike = [row for row in rows if row not in differing and row not in own]
     note = (
         f"First the {len(differing)} that differ, then the {len(own)} that only some agents have, then the "
-        f"{len(alike)} that are alike. Several values: by environment, or by run."
+        f"{len(alike)} that are equal. Several values: by environment or by run."
     )
     table = grid("settings", "Settings side by side", ["setting", *runs.groups], [*differing, *own, *alike], note)
     first, second = len(differing), len(differing) + len(own)
@@ -204,17 +203,17 @@ def settings_grid(runs: Runs) -> Grid:
 
 
 def settings_html(table: Grid) -> list[Html]:
-    """What differs at once, the rest if it is asked for: fifty rows that are alike would bury what comes after them."""
+    """The settings that differ, and the others folded: fifty equal rows would bury what comes after them."""
     rest = [i for i in range(len(table.rows)) if i not in table.marked]
     differing = table.part(sorted(table.marked), "settings", "Settings that differ")
     others = table.part(rest, "settings-others", "Other settings", table.note)
-    summary = f"{len(rest)} other settings: those that only some agents have, and those that are alike"
+    summary = f"{len(rest)} other settings: those that only some agents have, and those that are equal"
     shown = [differing.html()] if table.marked else [tag("p", "No setting differs.")]
     return [*shown, tag("details", tag("summary", summary), others.html())] if rest else shown
 
 
 def _values(runs: Runs, group: str, name: str) -> list[list[str]]:
-    """A group's values on every environment where it has this setting: one, unless its runs differ."""
+    """A group's values of a setting on each environment; several if its runs differ."""
     settings = [[record.settings for record in runs.of(group, env)] for env in runs.envs]
     known = (mine for mine in settings if any(name in one for one in mine))
     return [list(dict.fromkeys(_plain(one.get(name, "-")) for one in mine)) for mine in known]
@@ -225,23 +224,23 @@ def _shown(by_env: Sequence[Sequence[str]]) -> str:
 
 
 def _plain(value: object) -> str:
-    """A setting's value; of a number as many digits as tell it from any other."""
+    """A setting's value as text; numbers keep all digits that they need."""
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def not_in_files(runs: Runs) -> str:
-    """Of which groups only scores and curves were kept; empty if of none."""
+    """A sentence on the groups with stored results only; empty if there are none."""
     kept = list(dict.fromkeys(record.group for record in runs.records if record.kept))
-    return f"Not in the files of {', '.join(kept)}: only their scores and learning curves were kept." if kept else ""
+    return f"Unknown for {', '.join(kept)}: only their scores and learning curves were stored." if kept else ""
 
 
 # --- posteriors ---------------------------------------------------------------------------------------------------
 
 
 def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
-    """How every posterior fared; None if no agent has one."""
+    """Diagnostics of all posteriors; None if no agent has one."""
     having = [r for r in runs.records if any(name in r.metrics for name, *_ in DIAGNOSTICS)]
     if not having:
         return None
@@ -256,11 +255,11 @@ def diagnostics(runs: Runs, rng: np.random.Generator) -> Html | None:
     return section(
         "Posterior diagnostics",
         *parts,
-        lead="Is the belief of a sensible width? The spread should be of the size of the gap between actions: far "
-        "above, the agent acts at random; far below, it is greedy. Values are in the learner's unit of reward. "
-        "Calibration: before each refit, how many targets of transitions that the posterior has not seen lie within 1 "
-        "and 2 predictive standard deviations of its mean. Dashed: a calibrated Gaussian's. Above, it is wider than "
-        "the targets scatter; below, it is surer than it should be, or values are still on the move.",
+        lead="Is the posterior neither too wide nor too narrow? Its spread should be similar to the gap between "
+        "actions: far above, the agent acts at random; far below, it is greedy. Values are in the learner's unit of "
+        "reward. Calibration: before each refit, the share of targets of unseen transitions within 1 and 2 predictive "
+        "standard deviations of the posterior mean. Dashed: a calibrated Gaussian. Above it, the posterior is wider "
+        "than the scatter of the targets; below it, the posterior is too certain, or values are still changing.",
     )
 
 
@@ -276,8 +275,8 @@ def _metric(runs: Runs, env: str, groups: Sequence[str], name: str, rng: np.rand
     return found
 
 
-def _logged(record: Record, name: str) -> tuple[Array, Array]:
-    """Where a run has logged a figure, and the figure; nowhere, if it is of draws that the run does not make."""
+def _logged(record: RunRecord, name: str) -> tuple[Array, Array]:
+    """Steps and values of a logged metric; empty for a metric of draws if the run makes none."""
     if name not in record.metrics or (name == DRAWS and record.settings.get("acting") != "thompson"):
         return np.zeros(0), np.zeros(0)
     step, values = record.metrics["step"], record.metrics[name]
@@ -286,7 +285,7 @@ def _logged(record: Record, name: str) -> tuple[Array, Array]:
 
 
 def _common_steps(steps: Sequence[Array]) -> Array:
-    """Decisions at which every run has a row of late: between the last beginning and the first end, the fewest."""
+    """Decisions that all runs cover: the rows of the run with the fewest between the last start and the first end."""
     first, last = max(step[0] for step in steps), min(step[-1] for step in steps)
     within = (step[(first <= step) & (step <= last)] for step in steps)
     return min(filter(len, within), key=len, default=np.zeros(0))
@@ -296,7 +295,7 @@ def _common_steps(steps: Sequence[Array]) -> Array:
 
 
 def provenance_grids(runs: Runs) -> list[Grid]:
-    """What all runs share, then each run with what is its own."""
+    """A table of facts that all runs share, then one of the facts that differ."""
     facts = [_facts(record) for record in runs.records]
     names = list(dict.fromkeys(name for fact in facts for name in fact))
     shared = [name for name in names if len({fact.get(name, "-") for fact in facts}) == 1]
@@ -317,7 +316,7 @@ def provenance_grids(runs: Runs) -> list[Grid]:
     ]
 
 
-def _facts(record: Record) -> dict[str, str]:
+def _facts(record: RunRecord) -> dict[str, str]:
     meta = record.meta
     machine, versions = (_entry(meta, name, dict) for name in ("machine", "versions"))
     return {
@@ -342,6 +341,6 @@ def _count(number: int) -> Cell:
 
 
 def _entry(meta: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """What a run's meta.json says under a name; an empty one if it says nothing of this kind."""
+    """An entry of a run's meta.json; an empty one if there is none of this type."""
     found = meta.get(name)
     return found if isinstance(found, kind) else kind()

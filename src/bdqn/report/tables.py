@@ -1,4 +1,4 @@
-"""Tables of a comparison: what each group scored, how it stands to a baseline, and both over all environments."""
+"""Tables of a comparison: scores of each group, comparisons with a baseline, and aggregates over environments."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bdqn.report.stats import SeedScores
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of a group, on one environment or over several, with its interval over seeds."""
+    """One statistic of a group, on one environment or several, with its interval over seeds."""
 
     env: str
     group: str
-    baseline: str  # empty where there is none
+    baseline: str  # empty if there is none
     score: str
     statistic: str
-    seeds: int  # per environment; the fewest that a figure rests on
+    seeds: int  # per environment, the fewest
     estimate: float
     low: float
     high: float
@@ -39,27 +39,27 @@ SCORE_NOTE = (
     "Scores: final, mean return of the last episodes; area, mean over training; evaluation, the latest greedy one."
 )
 PAIR_NOTE = (
-    f"{SCORE_NOTE} P(higher): probability that a run scores higher than one of the baseline's. "
-    "A dash: a mean is not positive, or figures of several environments do not add up."
+    f"{SCORE_NOTE} P(higher): probability that a run scores higher than a run of the baseline. "
+    "A dash: a mean is not positive, or the environments have different scales."
 )
-GAP_NOTE = f"{SCORE_NOTE} Gap: what runs lack to the baseline's mean; one that exceeds it makes up for nothing."
-SHARES = ("ratio", "P(higher)", "gap")  # they are in no environment's unit
-COLUMNS = {"IQM": "iqm", "P(higher)": "p_higher"}  # names in files, where they are not the statistic's
+GAP_NOTE = f"{SCORE_NOTE} Gap: how far runs fall short of the baseline's mean; runs above it count as zero."
+SHARES = ("ratio", "P(higher)", "gap")  # without a unit
+COLUMNS = {"IQM": "iqm", "P(higher)": "p_higher"}  # names in files, if they differ from the statistic's
 
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows that belong together."""
+    """The rows of one table."""
 
     name: str
     title: str
     rows: Sequence[Row]
-    statistics: Sequence[str]  # that there may be
+    statistics: Sequence[str]  # possible columns
     note: str
 
     def grid(self, *remarks: str) -> Grid:
-        """For a page or a paper."""
-        places = list(dict.fromkeys((row.env, row.score) for row in self.rows))  # groups that compare side by side
+        """The table for a page or a paper."""
+        places = list(dict.fromkeys((row.env, row.score) for row in self.rows))  # keep groups that compare together
         ordered = sorted(self.rows, key=lambda row: places.index((row.env, row.score)))
         heading, *rows = layout(ordered, self.statistics)
         note = " ".join(filter(None, (self.note, *remarks)))
@@ -67,7 +67,7 @@ class RowTable:
 
 
 def all_tables(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[RowTable]:
-    """All tables of a comparison; those that would be empty are left out."""
+    """All tables of a comparison that have rows."""
     scores = RowTable(
         "scores", f"Scores{_intervals(level)}", score_rows(comparison, rng, level), [*PER_ENVIRONMENT], SCORE_NOTE
     )
@@ -78,7 +78,7 @@ def all_tables(comparison: Comparison, baseline: str, rng: np.random.Generator, 
 
 
 def pair_table(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> RowTable:
-    """Each group beside the baseline; without rows where there is nothing to compare."""
+    """Each group compared with the baseline; no rows if there is nothing to compare."""
     title = f"Against {baseline}, paired by seed{_intervals(level)}"
     return RowTable("differences", title, pair_rows(comparison, baseline, rng, level), PAIRED, PAIR_NOTE)
 
@@ -88,7 +88,7 @@ def _intervals(level: float) -> str:
 
 
 def score_rows(comparison: Comparison, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """Each group's scores, by environment."""
+    """Scores of each group by environment."""
     rows: list[Row] = []
     for env, kind, group in product(comparison.envs, SCORES, comparison.groups):
         scores = comparison.scores(group, kind)
@@ -98,9 +98,9 @@ def score_rows(comparison: Comparison, rng: np.random.Generator, level: float = 
 
 
 def pair_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """Each group beside the baseline, paired by seed: per environment, and over all that they share.
+    """Each group compared with the baseline, paired by seed: per environment, and over all that both have.
 
-    Where a mean is not positive there is no ratio. Differences are not averaged: environments have their own scales.
+    There is no ratio if a mean is not positive. Differences are not averaged: environments differ in scale.
     """
     rows: list[Row] = []
     for kind in SCORES:
@@ -114,7 +114,7 @@ def pair_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, l
                 for name, statistic in _pair_statistics(x, y, single=len(envs) == 1):
                     try:
                         estimate, (low, high), _ = stats.bootstrap_pair(statistic, x, y, rng, level=level)
-                    except ValueError:  # a ratio, of a resample whose mean is not positive
+                    except ValueError:  # a ratio, if the mean of a resample is not positive
                         continue
                     rows.append(Row(*place, name, _fewest(x, y), float(estimate), float(low), float(high)))
     return rows
@@ -129,9 +129,9 @@ def _pair_statistics(x: SeedScores, y: SeedScores, *, single: bool) -> Iterator[
 
 
 def aggregate_rows(comparison: Comparison, baseline: str, rng: np.random.Generator, level: float = 0.95) -> list[Row]:
-    """Each group over all environments, where scores are counted in the baseline's mean so that they can be averaged.
+    """Each group over all environments. Scores are divided by the baseline's mean, so that they can be averaged.
 
-    The gap is what runs lack to the baseline's mean; a run that exceeds it makes up for nothing.
+    The gap is how far runs fall short of the baseline's mean. Runs above it count as zero.
     """
     rows: list[Row] = []
     for kind in SCORES:
@@ -143,9 +143,9 @@ def aggregate_rows(comparison: Comparison, baseline: str, rng: np.random.Generat
 
 
 def relative_scores(comparison: Comparison, baseline: str, kind: str) -> dict[str, SeedScores]:
-    """Scores over the baseline's mean by group, in the environments that all groups have, and where it is positive.
+    """Scores divided by the baseline's mean, by group.
 
-    Empty if there is no such environment.
+    Only environments that all groups have and in which that mean is positive; empty if there is none.
     """
     scores = {group: comparison.scores(group, kind) for group in comparison.groups}
     means = {env: mean for env, mean in _means(comparison.scores(baseline, kind)).items() if mean > 0}
@@ -184,36 +184,36 @@ def _place(envs: Iterable[str], comparison: Comparison) -> str:
     return "all" if len(envs) > 1 and set(envs) == set(comparison.envs) else " + ".join(envs)
 
 
-# --- in files and for readers ------------------------------------------------------------------------------------
+# --- files and readers -------------------------------------------------------------------------------------------
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Rows as CSV."""
+    """Write rows as CSV."""
     lines = ([f"{v:.6g}" if isinstance(v, float) else v for v in vars(row).values()] for row in rows)
     write_table(path, [[field.name for field in fields(Row)], *lines])
 
 
 def layout(rows: Sequence[Row], statistics: Sequence[str] = ()) -> list[list[str]]:
-    """Cells for a reader, headings first: a line per group, environment and score, a column per statistic.
+    """Cells for readers, headings first: a row per group, environment and score, a column per statistic.
 
-    Which statistics, if nobody says so: those that there are.
+    Without ``statistics`` there is a column for each statistic in ``rows``.
     """
     statistics = statistics or list(dict.fromkeys(row.statistic for row in rows))
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         key = (row.env, row.group, row.score, Cell(str(row.seeds), row.seeds))
         lines.setdefault(key, {})[row.statistic] = _cell(row)
-    columns = [Column.figure(name, COLUMNS.get(name, name)) for name in statistics]
+    columns = [Column.estimate(name, COLUMNS.get(name, name)) for name in statistics]
     cells: list[list[str]] = [["environment", "group", "score", "seeds", *columns]]
     return [*cells, *([*key, *(found.get(name, DASH) for name in statistics)] for key, found in lines.items())]
 
 
 def _cell(row: Row) -> Cell:
-    """A figure with its interval. What is small has as many decimals as show it."""
+    """An estimate with its interval. Small numbers get more decimals."""
     values = (row.estimate, row.low, row.high)
     largest = max(map(abs, values))
     digits = 3 if row.statistic == "ratio" else 2
     if row.statistic not in SHARES and 0 < largest < 0.01:
         digits = 2 - math.floor(math.log10(largest))
-    figure, low, high = (f"{value:,.{digits}f}" for value in values)
-    return Cell(f"{figure} ({low} to {high})", *values)
+    estimate, low, high = (f"{value:,.{digits}f}" for value in values)
+    return Cell(f"{estimate} ({low} to {high})", *values)

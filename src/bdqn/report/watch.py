@@ -1,71 +1,26 @@
-"""A page that plays an episode beside what the agent believed at each decision. It is given plain arrays."""
+"""A page that replays a recorded episode beside the agent's belief at each decision."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bdqn.report.html import Html, data, page, png_uri, tag
-from bdqn.report.load import Array
-
-Picture = NDArray[np.uint8]  # (height, width, 3)
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """What was seen, believed and done, decision by decision; one row each."""
-
-    title: str
-    facts: dict[str, str]  # for the reader, by name
-    actions: tuple[str, ...]  # their names
-    pictures: list[Picture]  # of each decision; none where only the observations can be shown
-    observations: Array  # (decisions, numbers), between -1 and 1; without columns where there are pictures
-    mean: Array  # (decisions, actions), in the environment's rewards, clipped where the learner clips them
-    draw: Array  # (decisions, actions): the Q-function that it acted by
-    std: Array | None  # (decisions, actions): epistemic; None: this agent does not say how sure it is
-    predictive_std: Array | None
-    best: Array | None  # (decisions, actions): probability of being the best
-    action: NDArray[np.int64]
-    redrawn: NDArray[np.bool_]  # a new draw was made before this decision
-    reward: Array
-    ended: NDArray[np.bool_]  # the episode ended with this decision
-    outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN where it was cut short
-    centre: Array | None = None  # (decisions, actions): of the few draws that it picks from; None: the mean
-
-    @property
-    def draws(self) -> bool:
-        """Whether it acted by anything but the mean."""
-        return not np.array_equal(self.draw, self.mean)
-
-    @property
-    def calibration(self) -> dict[float, float] | None:
-        """Share of outcomes within so many predictive standard deviations of Q; None if none is known."""
-        if self.predictive_std is None:
-            return None
-        rows = np.arange(len(self.action))
-        belief = self.mean if self.centre is None else self.centre
-        centre, spread = belief[rows, self.action], self.predictive_std[rows, self.action]
-        known = np.isfinite(self.outcome)
-        if not known.any():
-            return None
-        distance = np.abs(self.outcome - centre)[known] / spread[known]
-        return {width: float((distance <= width).mean()) for width in (1.0, 2.0)}
+from bdqn.runs.recording import Array, Picture, Recording
 
 
 def watch_page(recording: Recording) -> str:
-    """The whole page."""
+    """The page of a recording."""
     facts = dict(recording.facts)
     found = recording.calibration
     if found is not None:
         facts["calibration"] = (
-            f"the return that followed was within 1 predictive std of Q in {found[1.0]:.0%} of decisions, within 2 in "
-            f"{found[2.0]:.0%}; a Gaussian's 68% and 95% are no target: "
-            "the std is that of one-step targets, the return that of a whole episode"
+            f"the return that followed was within 1 predictive std of Q in {found[1.0]:.0%} of decisions, and within 2 "
+            f"in {found[2.0]:.0%}; the 68% and 95% of a Gaussian are not targets, "
+            "because the std is that of one-step targets and the return that of a whole episode"
         )
     pictures, order = _distinct(recording.pictures)
     content = {
@@ -79,7 +34,7 @@ def watch_page(recording: Recording) -> str:
         "std": _rows(recording.std),
         "best": _rows(recording.best),
         "action": recording.action.tolist(),
-        "greedy": recording.mean.argmax(1).tolist(),  # rounded values may tie
+        "greedy": recording.mean.argmax(1).tolist(),  # before rounding, which can make ties
         "redrawn": recording.redrawn.tolist(),
         "reward": _numbers(recording.reward),
         "ended": recording.ended.tolist(),
@@ -101,12 +56,12 @@ def _stage(recording: Recording) -> Html:
     seen = (
         tag("img", id="picture", alt="What the environment shows", draggable="false")
         if recording.pictures
-        else tag("svg", id="bars", role="img", aria_label="The observation, a bar per number", viewBox="0 0 300 220")
+        else tag("svg", id="bars", role="img", aria_label="The observation, one bar per number", viewBox="0 0 300 220")
     )
     belief = "Belief about Q" if recording.std is not None else "Q-values"
-    bells = [("bell-key", "belief: as wide as it is unsure")] if recording.std is not None else []
+    bells = [("bell-key", "belief: wider means less certain")] if recording.std is not None else []
     draws = [("draw", "current draw")] if recording.draws else []
-    mean = "mean" if recording.centre is None else "mean, by which it acts greedily"
+    mean = "mean" if recording.centre is None else "mean, which the greedy policy follows"
     legend = [("mean", mean if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action")]
     return tag(
         "div",
@@ -130,7 +85,7 @@ def _stage(recording: Recording) -> Html:
                 tag("label", tag("span", "speed "), _speeds()),
                 class_="controls",
             ),
-            tag("p", "Keys: left and right, space to play, home and end.", class_="hint"),
+            tag("p", "Keys: left and right to step, space to play, home and end to jump.", class_="hint"),
             class_="panel wide",
         ),
         class_="stage",
@@ -142,11 +97,11 @@ def _speeds() -> Html:
     return tag("select", *options, id="speed")
 
 
-# --- pictures -----------------------------------------------------------------------------------------------------
+# --- images -------------------------------------------------------------------------------------------------------
 
 
 def png(picture: Picture) -> bytes:
-    """A picture as PNG, with a palette where 256 colours are enough: games have few."""
+    """Encode a picture as PNG, with a palette if it has at most 256 colours, as most games do."""
     height, width, _ = picture.shape
     codes, indices = np.unique(picture.reshape(-1, 3) @ np.array([1 << 16, 1 << 8, 1]), return_inverse=True)
     colours = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1).astype(np.uint8)
@@ -154,7 +109,7 @@ def png(picture: Picture) -> bytes:
         kind, rows, palette = 3, indices.reshape(height, width).astype(np.uint8), _chunk(b"PLTE", colours.tobytes())
     else:
         kind, rows, palette = 2, picture.reshape(height, -1), b""
-    lines = np.hstack([np.zeros((height, 1), np.uint8), rows])  # each begins with its filter: none
+    lines = np.hstack([np.zeros((height, 1), np.uint8), rows])  # each line starts with its filter type: none
     header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
     return (
         b"\x89PNG\r\n\x1a\n"
@@ -170,7 +125,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _distinct(pictures: list[Picture]) -> tuple[list[Picture], list[int]]:
-    """Every picture once, and which of them each decision shows."""
+    """Distinct pictures, and the index of the picture that each decision shows."""
     found: dict[bytes, int] = {}
     kept: list[Picture] = []
     order = []
@@ -188,5 +143,5 @@ def _rows(values: Array | None) -> list[list[Any]] | None:
 
 
 def _numbers(values: Array) -> list[float]:
-    """Four digits are more than a screen shows."""
+    """Rounded to four digits, more than a screen shows."""
     return [float(f"{value:.4g}") for value in values.tolist()]

@@ -15,9 +15,8 @@ from bdqn.envs import Environments
 from bdqn.learner import Learner
 from bdqn.qlearning import action_probabilities
 from bdqn.qlearning.acting import Actor
-from bdqn.report.load import Array
-from bdqn.report.watch import Picture, Recording
 from bdqn.runs.evaluation import check_can_evaluate
+from bdqn.runs.recording import Array, Picture, Recording
 
 WIDEST = 320  # pixels of a picture; wider ones are thinned out
 SAMPLES = 400  # draws behind a probability

@@ -83,7 +83,7 @@ def test_marks_and_notes_are_in_every_format(tmp_path: Path) -> None:
 
 
 def test_a_csv_file_has_numbers_where_a_reader_has_text(tmp_path: Path) -> None:
-    heading = ["name", Column.figure("score", "score", "seeds"), Column("decisions", ["decisions"])]
+    heading = ["name", Column.estimate("score", "score", "seeds"), Column("decisions", ["decisions"])]
     rows = [
         ["a", Cell("31.8 (28.7 to 33.7; 3 seeds)", 31.8123, 28.7, 33.7, 3), Cell("20,000", 20_000)],
         ["b", Cell("5 (1 seed)", 5.0, np.nan, np.nan, 1), "missing"],
@@ -165,4 +165,4 @@ def test_colours_that_come_again_are_dashed_in_the_chart_and_in_its_legend() -> 
 
 
 def test_a_chart_without_runs_says_so() -> None:
-    assert "No run has this yet." in line_chart("c", "T", [Series("a", 0, np.ones(2), np.full(2, np.nan))], "y")
+    assert "No run has logged this yet." in line_chart("c", "T", [Series("a", 0, np.ones(2), np.full(2, np.nan))], "y")

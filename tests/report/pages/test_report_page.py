@@ -16,7 +16,7 @@ from bdqn.cli import main
 from bdqn.report import stats
 from bdqn.report.charts import BOTTOM, HEIGHT, Series, line_chart, si
 from bdqn.report.html import page as page_of
-from bdqn.report.paper.reproduction import game_of
+from bdqn.report.paper.our_runs import game_of
 from bdqn.report.runs import UNKNOWN, read_runs
 from bdqn.report.summary import settings_grid, show
 from support.browser import Browser
@@ -211,12 +211,12 @@ def test_an_evaluation_of_another_time_is_left_out_and_said(tmp_path: Path) -> N
     assert np.isnan(found.records[0].evaluated_at(0.001))
     (remark,) = (remark for remark in found.remarks if "evaluation" in remark)
     assert "seed 0: its evaluation at epsilon 0.001 is of decision 800, where scores stand for 1,200" in remark
-    assert f"bdqn evaluate {runs[0]} --epsilon 0.001 --keep makes a new one" in remark
+    assert f"bdqn evaluate {runs[0]} --epsilon 0.001 --keep Repeat it" in remark
     shorter = write_run(tmp_path / "shorter", "bdqn", "CartPole-v1", 0, [1.0] * 80)
     remarks = [remark for remark in read_runs([*runs, shorter]).remarks if "evaluation" in remark]
     assert [remark.split(":")[0][-1] for remark in remarks] == ["1", "2"]
     assert all("of decision 1,200, where scores stand for 800, and is left out." in remark for remark in remarks)
-    assert "makes a new one" not in "".join(remarks), "a new one would not be of decision 800 either"
+    assert "Repeat it" not in "".join(remarks), "a new one would not be of decision 800 either"
 
 
 def test_scores_say_which_decisions_they_stand_for(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_only_agents_that_draw_have_a_share_of_draws(tmp_path: Path) -> None:
     ]
     page, _ = report_of(runs, tmp_path)
     assert len(drawn(page, "Spread of Q")) == 3
-    assert [line["name"] for line in drawn(page, "Share of draws that act unlike the mean")] == [
+    assert [line["name"] for line in drawn(page, "Share of draws with another action than the mean")] == [
         "bdqn acting=thompson (1 seed)"
     ]
 
@@ -354,7 +354,7 @@ def test_calibration_is_drawn_beside_a_calibrated_gaussians(tmp_path: Path) -> N
     ideal = float(one.split('class="ideal"')[0].rsplit('y1="', 1)[1].split('"')[0])
     drawn = float(one.split(' d="M', 1)[1].split("L")[0].split(",")[1])
     assert drawn < ideal < HEIGHT - BOTTOM, "0.9 stands above 0.68, which is within the picture"
-    assert "No run has this yet" in two
+    assert "No run has logged this yet" in two
 
 
 def test_single_runs_are_split_by_what_was_set_and_not_by_seed(tmp_path: Path) -> None:
@@ -459,7 +459,7 @@ def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pyte
     full, kept = ((out / f"{name}.html").read_text() for name in ("all", "kept"))
     assert kept.count('class="line') == full.count('class="line') - 4, "all but the posterior's diagnostics"
     assert kept.count("Not in the files of bdqn, ddqn: ") == 2, "settings and provenance"
-    assert "posterior diagnostics and provenance are not in its files" in capsys.readouterr().out
+    assert "These files contain no settings, posterior diagnostics or provenance" in capsys.readouterr().out
     assert not (out / "kept" / "settings.csv").exists()
     second = table(out / "kept" / "paper-table-2.md")["Pong"]
     assert [second[f"{name} ours"] for name in ("BDQN", "DDQN", "DDQN+")] == [
@@ -481,7 +481,7 @@ def test_kept_results_beside_others_keep_to_themselves(sweep: Path, tmp_path: Pa
     found = read_runs([kept, run, kept])
     assert found.groups == ["bdqn", "bdqn (2)", "ddqn", "bdqn (3)", "ddqn (2)"]
     assert {record.agent for record in found.records if record.group.startswith("bdqn")} == {"bdqn"}
-    assert found.recorded.groups == ["bdqn"]
+    assert found.with_details.groups == ["bdqn"]
     assert "ALE/Pong-v5: scores are over 1,200 or 1,500 decisions, and do not compare." in found.remarks
     assert main(["report", str(kept), str(run), "--out", str(tmp_path / "p.html")]) == 0
     page = (tmp_path / "p.html").read_text()

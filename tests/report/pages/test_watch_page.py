@@ -141,7 +141,7 @@ def test_a_belief_of_few_draws_is_shown_as_these_have_it(agent: str) -> None:
     assert (made.calibration is None) == (agent == "bootstrapped"), "members say nothing of noise"
     page = watch_page(made)
     assert "those of the 5 Q-functions that it picks from" in page
-    assert "belief: as wide as it is unsure" in page
+    assert "belief: wider means less certain" in page
 
 
 def test_numbers_are_shown_in_units_of_their_largest() -> None:
@@ -166,7 +166,7 @@ def test_calibration_counts_the_outcomes_that_were_expected() -> None:
     # Chosen means 0, -1, 2, -3, outcomes 0, 1, 2, 3, predictive stds 1, 3, 3, 5: distances 0, 2/3, 0, 6/5.
     assert recording(4).calibration == {1.0: 0.75, 2.0: 1.0}
     assert replace(recording(4), outcome=np.full(4, np.nan)).calibration is None
-    assert "68% and 95% are no target" in watch_page(recording(4))
+    assert "68% and 95% of a Gaussian are not targets" in watch_page(recording(4))
     moved = replace(recording(4), centre=recording(4).mean + 3)  # distances 3, 1/3, 1, 3/5
     assert moved.calibration == {1.0: 0.75, 2.0: 0.75}
 
@@ -280,7 +280,7 @@ def test_a_bell_stands_over_the_draws_that_it_is_of(tmp_path: Path, browser: Bro
         "(l => [l.getAttribute('x1'), l.getAttribute('x2')].map(Number))(document.querySelector('.axis'))"
     )
     assert all(axis[0] <= mean < bell - 50 for mean, bell in zip(means, bells, strict=True)), "both can be seen, apart"
-    assert "mean, by which it acts greedily" in browser.run("document.querySelector('.legend').textContent")
+    assert "mean, which the greedy policy follows" in browser.run("document.querySelector('.legend').textContent")
 
 
 def test_a_phone_has_the_controls_in_reach_and_room_for_its_numbers(tmp_path: Path, browser: Browser) -> None:

@@ -57,7 +57,7 @@ def test_what_is_no_belief_about_one_observation_is_refused() -> None:
         exploration_figure({"": (batch, batch)}, np.random.default_rng(0))
     with pytest.raises(ValueError, match="of one observation"):
         safety_figure(np.zeros(3), np.ones(2))
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="positive standard deviations"):
         safety_figure(np.zeros(2), np.array([1.0, 0.0]))
 
 

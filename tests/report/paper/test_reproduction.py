@@ -13,7 +13,8 @@ import pytest
 from bdqn.config.resolve import configure
 from bdqn.envs.settings import PROTOCOLS
 from bdqn.report.grid import Grid
-from bdqn.report.paper.reproduction import figures, game_curves, tables
+from bdqn.report.paper.curves import figures, game_curves
+from bdqn.report.paper.reproduction import tables
 from bdqn.report.runs import Runs, read_runs
 from support.pages import write_evaluation, write_run
 
@@ -201,7 +202,7 @@ def test_a_column_is_of_one_group_on_all_games_where_it_can_be(shelf: Shelf) -> 
 def test_kept_results_are_what_their_groups_are_named(shelf: Shelf) -> None:
     shelf.keep({"bdqn acting=epsilon-greedy": 1.0, "bdqn": 8.0})
     assert shelf.table(2)["Pong"]["BDQN ours"] == "8 (1 seed)"
-    assert shelf.made_of("BDQN") == [("bdqn", "acting = not known, last_layer = not known", "ALE/Pong-v5")]
+    assert shelf.made_of("BDQN") == [("bdqn", "acting = unknown, last_layer = unknown", "ALE/Pong-v5")]
 
 
 # --- decisions ----------------------------------------------------------------------------------------------------
@@ -288,7 +289,7 @@ def test_a_game_of_other_agents_is_named(shelf: Shelf) -> None:
     drawn = game_curves(shelf.runs, np.random.default_rng(0))
     assert "Missing: no runs of Amidar, " in drawn
     others = "Atlantis with the frame limit, ChopperCommand"
-    assert f"Missing: there are runs, but none of bdqn or ddqn on {others}." in drawn
+    assert f"Missing: no runs of bdqn or ddqn, only of other agents, on {others}." in drawn
     assert "Pong" not in drawn.partition("Missing")[2]
 
 

@@ -1,6 +1,6 @@
-"""The paper's two illustrations, for any belief: why Thompson sampling, and which action is safe.
+"""The paper's two illustrations for any belief: how agents explore, and which action is safe.
 
-A belief is a mean and a standard deviation per action, such as ``learner.q_posterior(obs)`` has for one observation.
+A belief is a mean and a standard deviation per action, as ``learner.q_posterior(obs)`` returns for one observation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from matplotlib.ticker import PercentFormatter
 from scipy.special import ndtri
 
 from bdqn.qlearning import action_probabilities, safety
-from bdqn.report.figures import COLORS
+from bdqn.report.figures import COLORS, name_axes
 from bdqn.report.load import Array
 
 Belief = tuple[Array, Array]  # mean and standard deviation, (actions,) each
@@ -23,7 +23,7 @@ Belief = tuple[Array, Array]  # mean and standard deviation, (actions,) each
 def exploration_figure(
     beliefs: Mapping[str, Belief], rng: np.random.Generator, *, epsilon: float = 0.1, temperature: float = 0.3
 ) -> Figure:
-    """What is believed of every action, and how often three ways to explore would take it; a column per belief."""
+    """The belief about every action, and how often three exploration strategies take it; a column per belief."""
     figure = Figure(figsize=(5.2 * len(beliefs), 7.6), layout="constrained")
     panels = figure.subplots(4, len(beliefs), squeeze=False, height_ratios=[2.4, 1, 1, 1], sharex="col", sharey="row")
     for column, (title, (mean, std)) in zip(panels.T, beliefs.items(), strict=True):
@@ -51,7 +51,7 @@ def _draw_belief(axes: Axes, mean: Array, std: Array) -> None:
         axes.vlines(action, mean - spread, mean + spread, color=COLORS[0], linewidth=width, alpha=0.6)
     axes.plot(action, mean, "o", color="white", markeredgecolor=COLORS[0], markersize=7, markeredgewidth=1.5)
     axes.set_xticks(action)
-    axes.spines[["top", "right"]].set_visible(False)
+    name_axes(axes)
 
 
 def _draw_shares(axes: Axes, share: Array, color: str, name: str) -> None:
@@ -63,7 +63,7 @@ def _draw_shares(axes: Axes, share: Array, color: str, name: str) -> None:
     axes.set_ylim(0, 1.15)
     axes.set_yticks([0, 0.5, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-    axes.spines[["top", "right"]].set_visible(False)
+    name_axes(axes)
 
 
 def _percent(share: float) -> str:
@@ -71,10 +71,10 @@ def _percent(share: float) -> str:
 
 
 def safety_figure(mean: Array, std: Array, *, alpha: float = 0.05, names: Sequence[str] | None = None) -> Figure:
-    """How good each action may turn out to be, and how bad: its worst ``alpha``, and the mean of that."""
+    """The distribution of each action's value, its ``alpha`` quantile, and the mean below that quantile."""
     _check(mean, std)
     if not (std > 0).all():
-        raise ValueError("A safety picture needs standard deviations above 0: what is certain has no spread to draw.")
+        raise ValueError("safety_figure needs positive standard deviations: a certain value has no spread to draw.")
     names = names or [f"action {i + 1}" for i in range(len(mean))]
     bound = safety.lower_confidence_bound(mean, std, scale=-float(ndtri(alpha)))
     risk = safety.conditional_value_at_risk(mean, std, alpha=alpha)
@@ -102,4 +102,6 @@ def safety_figure(mean: Array, std: Array, *, alpha: float = 0.05, names: Sequen
 
 def _check(mean: Array, std: Array) -> None:
     if mean.ndim != 1 or mean.shape != std.shape:
-        raise ValueError(f"A belief is of one observation, (actions,) each; not mean {mean.shape} and std {std.shape}.")
+        raise ValueError(
+            f"mean and std must have shape (actions,), of one observation, not {mean.shape} and {std.shape}."
+        )

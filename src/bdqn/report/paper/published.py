@@ -1,14 +1,14 @@
-"""The paper's tables as data, and its derived figures worked out again from its own scores.
+"""The paper's tables as data, and the arithmetic behind its derived numbers.
 
 Azizzadenesheli and Anandkumar, "Efficient Exploration through Bayesian Deep Q-Networks", arXiv:1802.04412. Cells are
-kept as they are printed: rounded, with k and M for thousands and millions, "-" for never. Tables 2 and 4 hold scores,
-Table 3 what follows from them; where it does not follow, ``disagreements`` says so.
+stored as printed: rounded, with k and M for thousands and millions, and "-" for never. Tables 2 and 4 contain scores.
+Table 3 contains numbers derived from them; ``consistency.disagreements`` lists those that do not follow.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 
@@ -24,27 +24,27 @@ NUMBER = re.compile(r"(-?\d+(?:\.(\d+))?)([kM%]?)")
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table, as it is printed."""
+    """One cell of a table, as printed."""
 
     text: str
     bold: bool = False
 
     @property
     def value(self) -> float:
-        """What it says, NaN for "-"; a percentage is a ratio: 558% is 5.58."""
+        """The number in the cell; NaN for "-". A percentage becomes a ratio: 558% is 5.58."""
         match = NUMBER.fullmatch(self.text)
         return float(match[1]) * UNITS[match[3]] if match else np.nan
 
     @property
     def rounding(self) -> float:
-        """How far what was rounded may have been from it: half of its last digit."""
+        """The largest rounding error: half a unit of the last digit."""
         match = NUMBER.fullmatch(self.text)
         return 0.5 * 10.0 ** -len(match[2] or "") * UNITS[match[3]] if match else np.nan
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper: rows by the name they have there, cells by column."""
+    """A table of the paper: rows by their printed name, cells by column."""
 
     number: int
     title: str
@@ -56,7 +56,7 @@ class Table:
 
 
 def _table(number: int, title: str, text: str) -> Table:
-    """Columns are separated by blanks; a star marks what is printed in bold."""
+    """Parse a table: columns are separated by spaces, and a star marks bold print."""
     heading, *lines = (line.split() for line in text.strip().splitlines())
     rows = {}
     for name, *cells in lines:
@@ -67,7 +67,7 @@ def _table(number: int, title: str, text: str) -> Table:
     return Table(number, title, tuple(heading[1:]), rows)
 
 
-# Table 1: what each strategy looks at when it explores.
+# Table 1: what each exploration strategy uses.
 STRATEGIES: Mapping[str, Mapping[str, bool]] = {
     "ε-greedy": {"Greedy-Action": True, "Estimated Q-values": False, "Estimated uncertainties": False},
     "Boltzmann exploration": {"Greedy-Action": True, "Estimated Q-values": True, "Estimated uncertainties": False},
@@ -144,9 +144,9 @@ HYPERPARAMETERS: Mapping[str, tuple[str, str, float]] = {
 }
 
 GAMES = tuple(SCORES.rows)  # as Table 2 names them
-_IDS = {"ChopperCmd": "ChopperCommand"}  # Table 3 and the emulator name it so
+_IDS = {"ChopperCmd": "ChopperCommand"}  # as in Table 3 and in the emulator
 
-# Human scores that later papers normalise by (Wang et al., 2016, arXiv:1511.06581).
+# Human scores that later papers use for normalisation (Wang et al., 2016, arXiv:1511.06581).
 LATER_HUMAN: Mapping[str, float] = {
     "Amidar": 1719.5,
     "Alien": 7127.7,
@@ -179,21 +179,21 @@ def env_id(game: str) -> str:
     return f"ALE/{full_name(game)}-v5"
 
 
-# --- arithmetic, of the paper's scores and of anyone's ------------------------------------------------------------
+# --- arithmetic, for the paper's scores and ours ------------------------------------------------------------------
 
 
 def shift_of(game: str) -> float:
-    """What is added to a score before areas are compared, so that they are positive."""
+    """The constant added to a game's scores to make areas positive before they are compared."""
     return PONG_SHIFT if game == "Pong" else 0.0
 
 
 def score_ratio(ours: float, theirs: float) -> float:
-    """One score over another, or one area under a learning curve (AuPPr); NaN where that is no ratio."""
+    """Ratio of two scores, or of two areas under learning curves (AuPPr); NaN unless both are positive."""
     return ours / theirs if ours > 0 and theirs > 0 else np.nan
 
 
 def decisions_to_beat(step: Array, returns: Array, score: float, window: int = WINDOW) -> float:
-    """SC: decisions until the mean return of ``window`` episodes is above a score; NaN if it never is."""
+    """SC: decisions until the mean return of ``window`` episodes exceeds a score; NaN if it never does."""
     if len(returns) < window:
         return np.nan
     total = np.concatenate([[0.0], np.cumsum(returns)])
@@ -202,17 +202,17 @@ def decisions_to_beat(step: Array, returns: Array, score: float, window: int = W
     return float(step[window - 1 + above[0]]) if above.size else np.nan
 
 
-RATIO_COLUMNS = {"BDQN/DDQN": "DDQN", "BDQN/DDQN+": "DDQN+", "BDQN/Human": "Human"}  # and the column below the line
+RATIO_COLUMNS = {"BDQN/DDQN": "DDQN", "BDQN/DDQN+": "DDQN+", "BDQN/Human": "Human"}  # the denominator's column
 
 
 def ratio(game: str, column: str) -> float:
-    """A ratio of Table 3, from the scores of Table 2."""
-    return _score(game, "BDQN").value / _score(game, RATIO_COLUMNS[column]).value
+    """A ratio of Table 3, recomputed from the scores of Table 2."""
+    return score(game, "BDQN").value / score(game, RATIO_COLUMNS[column]).value
 
 
 def ratio_range(game: str, column: str) -> tuple[float, float]:
-    """The smallest and the largest ratio whose scores round to what is printed."""
-    ours, theirs = _score(game, "BDQN"), _score(game, RATIO_COLUMNS[column])
+    """The smallest and largest ratio of scores that round to the printed ones."""
+    ours, theirs = score(game, "BDQN"), score(game, RATIO_COLUMNS[column])
     low = (ours.value - ours.rounding) / (theirs.value + theirs.rounding)
     high = (ours.value + ours.rounding) / (theirs.value - theirs.rounding)
     return low, high
@@ -224,196 +224,19 @@ def ratio_cells(game: str) -> Mapping[str, Cell]:
 
 
 def follows(game: str, column: str) -> bool:
-    """Whether a printed ratio is that of the printed scores, rounded to whole percents, or cut."""
+    """Whether a printed ratio follows from the printed scores, rounded or truncated to whole percents."""
     return abs(ratio_cells(game)[column].value - ratio(game, column)) < 0.01 - 1e-9
 
 
 def summary(values: Sequence[float]) -> dict[str, float]:
-    """Median, maximum, mean and standard deviation, as the paper's abstract figures are."""
+    """Median, maximum, mean and standard deviation: the statistics that the paper's introduction quotes."""
     return {"median": median(values), "maximum": max(values), "mean": fmean(values), "std": stdev(values)}
 
 
-def _score(game: str, column: str) -> Cell:
+def score(game: str, column: str) -> Cell:
     return SCORES.rows[game][column]
 
 
-# --- where the paper disagrees with itself ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Check:
-    """Something printed, and the same worked out again."""
-
-    where: str
-    printed: str
-    recomputed: str
-    agrees: bool
-    remark: str = ""
-
-
-def disagreements() -> list[Check]:
-    """Everything printed that does not follow from the rest of the paper, in the order of the paper."""
-    checks = [*claims(), *_derived_cells(), *_repeated_cells(), *_sample_complexities(), *_bold_cells(), *_text()]
-    return [check for check in checks if not check.agrees]
-
-
-def claims() -> list[Check]:
-    """The headline figures of the introduction, worked out again from Tables 2 and 3."""
-    ours = {game: ratio(game, "BDQN/DDQN") for game in GAMES}
-    printed = summary(list(RATIOS.values("BDQN/DDQN").values()))
-    again, areas = summary(list(ours.values())), summary(list(RATIOS.values("AuPPr").values()))
-    best = max(ours, key=ours.__getitem__)
-    return [
-        Check(
-            "Introduction: improvement over DDQN, median",
-            "300%",
-            percent(again["median"]),
-            abs(again["median"] - 3.0) < 0.1,
-            f"as a ratio, from Table 2 (from Table 3's own cells {percent(printed['median'])}); "
-            f"as an improvement it is {percent(again['median'] - 1)}",
-        ),
-        Check(
-            "Introduction: improvement over DDQN, maximum",
-            "80K%",
-            percent(again["maximum"]),
-            abs(again["maximum"] - 800) < 10,
-            f"the largest is that of {full_name(best)}; 80K% is Table 3's Atlantis, which is "
-            f"{percent(ours['Atlantis'])}: {_score('Atlantis', 'BDQN').text} / {_score('Atlantis', 'DDQN').text}",
-        ),
-        Check(
-            "Introduction: area under the performance plot, mean ± standard deviation",
-            "300% ± 40%",
-            f"{percent(areas['mean'])} ± {percent(areas['std'])}",
-            abs(areas["mean"] - 3.0) < 0.1 and abs(areas["std"] - 0.4) < 0.05,
-            "as a ratio, of Table 3's column AuPPr over the 15 games; as an improvement it is "
-            f"{percent(areas['mean'] - 1)}. The areas themselves are not printed. "
-            f"The standard error of that mean is {percent(areas['std'] / len(GAMES) ** 0.5)}",
-        ),
-        _soon(SCORES),
-    ]
-
-
-def _soon(scores: Table) -> Check:
-    """That almost half of the games need so many interactions: the number that half of them need is near it."""
-    needed = [np.inf if np.isnan(n) else n for n in scores.values("SC+").values()]
-    half = median(needed)
-    lower = [game for game, cells in scores.rows.items() if cells["DDQN+"].value < cells["DDQN"].value]
-    return Check(
-        "Introduction: DDQN's performance in less than 5M ± 1M interactions for almost half of the games",
-        "5M ± 1M",
-        f"{_within(needed, 5e6)} of {len(needed)} games within 5M, {_within(needed, 6e6)} within 6M",
-        abs(half - 5e6) <= 1e6,
-        f"half of the games need at most {half / 1e6:.1f}M, by SC+, which counts until DDQN+ is beaten; when DDQN "
-        f"itself is, is not printed, and on {', '.join(lower)} it is above DDQN+",
-    )
-
-
-def _within(needed: Sequence[float], decisions: float) -> int:
-    return sum(n <= decisions for n in needed)
-
-
-def _derived_cells() -> Iterator[Check]:
-    for game in GAMES:
-        for column in RATIO_COLUMNS:
-            cell, (low, high) = ratio_cells(game)[column], ratio_range(game, column)
-            possible = low - 0.01 <= cell.value <= high + 0.01
-            fraction = f"{_score(game, 'BDQN').text} / {_score(game, RATIO_COLUMNS[column]).text}"
-            remark = "the rounding of the scores could explain it" if possible else "no rounding explains it"
-            yield Check(
-                f"Table 3, {full_name(game)}, {column}",
-                cell.text,
-                percent(ratio(game, column)),
-                follows(game, column),
-                f"{fraction}; {remark}",
-            )
-
-
-def _repeated_cells() -> Iterator[Check]:
-    """What stands in two tables."""
-    for game in GAMES:
-        for column, name in (("SC", "SC"), ("SC+", "SC+"), ("Step", "Steps")):
-            first, second = _score(game, column).text, ratio_cells(game)[name].text
-            yield Check(f"Table 3, {full_name(game)}, {name}", second, first, first == second, "Table 2 says so")
-    for game, cells in DROPOUT.rows.items():
-        for column in ("BDQN", "DDQN", "DDQN+", "Step"):
-            first, second = _score(game, column).text, cells[column].text
-            yield Check(f"Table 4, {game}, {column}", second, first, first == second, "Table 2 says so")
-
-
-def _sample_complexities() -> Iterator[Check]:
-    """A higher score cannot be beaten before a lower one; a score that is never exceeded is never beaten."""
-    for game in GAMES:
-        cells = SCORES.rows[game]
-        human, rival, sc, sc_plus = (cells[name].value for name in ("Human", "DDQN+", "SC", "SC+"))
-        wrong = not np.isnan(sc) and ((human < rival and sc > sc_plus) or (rival < human and sc_plus > sc))
-        yield Check(
-            f"Table 2, {game}, SC and SC+",
-            f"{cells['SC'].text} and {cells['SC+'].text}",
-            "the lower score is beaten first",
-            not wrong,
-            f"Human is {cells['Human'].text}, DDQN+ {cells['DDQN+'].text}",
-        )
-        for name, column in (("SC", "Human"), ("SC+", "DDQN+")):
-            mean, target = cells["BDQN"], cells[column]
-            never = mean.value + mean.rounding <= target.value - target.rounding
-            yield Check(
-                f"Table 2, {game}, {name}",
-                cells[name].text,
-                "-" if never else cells[name].text,
-                never == np.isnan(cells[name].value),
-                f"BDQN is {mean.text}, {column} {target.text}",
-            )
-    yield Check(
-        "Table 2, Pong, SC+",
-        _score("Pong", "SC+").text,
-        "-",
-        False,
-        "DDQN+ is 21, the most that Pong gives: no score beats it",
-    )
-
-
-def _bold_cells() -> Iterator[Check]:
-    """Bold marks the best score of a row, humans aside."""
-    for game in GAMES:
-        cells = {name: cell for name, cell in SCORES.rows[game].items() if name not in ("Human", "SC", "SC+", "Step")}
-        top = max(cell.value for cell in cells.values())
-        best = [name for name, cell in cells.items() if cell.value == top]
-        bold = [name for name, cell in cells.items() if cell.bold]
-        remark = f"{', '.join(cells[name].text for name in bold)} against {cells[best[0]].text}"
-        yield Check(f"Table 2, {game}, bold", ", ".join(bold), ", ".join(best), bold == best, remark)
-
-
-def _text() -> Iterator[Check]:
-    """Sentences that speak of the tables."""
-    atlantis, dropout = _score("Atlantis", "DDQN+").text, DROPOUT.rows
-    better = [g for g, cells in dropout.items() if cells["Dropout-DDQN"].value > cells["Random"].value]
-    yield Check("Experiments: DDQN+ on Atlantis", "64.67k", atlantis, False, "Table 2 says so")
-    yield Check(
-        "Experiments: dropout falls short of a random policy",
-        "yes",
-        f"no, on {len(better)} of {len(dropout)} games",
-        False,
-        f"Table 4: it is better on {', '.join(better)}",
-    )
-    yield Check("Experiments: BDQN jumps on Atlantis around", "20M", "15M", False, "so says the repeated runs' caption")
-    yield Check("Atlantis without the limit: 62M after", "15M", "16M", False, "so says the figure's caption")
-    yield Check(
-        "Computational cost: minibatches of 32, 25k of them, in units of 100k samples",
-        "16",
-        f"{32 * 25_000 / 100_000:.0f}",
-        False,
-        "so the last layer of BDQN sees 8 times fewer samples, not 16",
-    )
-    yield Check("Computational cost: 10 T^BT", "100k", "1M", False, "Table 5: T^BT = 10 T^T = 100k")
-    yield Check(
-        "Table 2, Asterix, NoisyNet",
-        "11.0",
-        "11.0k",
-        False,
-        "a thousandth of the others' scores: a k seems to be missing",
-    )
-
-
 def percent(value: float) -> str:
-    """A ratio as the paper prints it."""
+    """Format a ratio as the paper does."""
     return f"{100 * value:.0f}%"
