@@ -105,5 +105,5 @@ def _conclude(search: Search, found: Sequence[Outcome], out: Path) -> None:
     print(f"\n{shlex.join(words)}")
     with correctable():
         best = toml_text({**beside, "agents": {search.group: {"agent": trial.agent, **trial.settings}}})
-        atomic.write_file(out / "best.toml", best.lstrip().encode())
+        atomic.write_file(out / "best.toml", best.encode())
     print(f"{out}: {out / 'best.toml'} has the same for a sweep file; bdqn compare {out} shows all runs")

@@ -134,7 +134,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         beside = beside_settings(donor.preset, donor.learner.envs.num_envs)
         with correctable():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
-            out.write_text(f"# {printable(command)}\n{text.lstrip()}", encoding="utf-8")
+            out.write_text(f"# {printable(command)}\n{text}", encoding="utf-8")
         say(f"{options.out}: the same, for a sweep file")
 
 
