@@ -12,9 +12,8 @@ import pytest
 from bdqn.cli import main
 from bdqn.report.runs import read_runs
 from bdqn.runs import exit_codes
-from bdqn.storage import checkpoints
-from bdqn.storage.checkpoints import find_agent
 from bdqn.storage.provenance import arithmetic
+from bdqn.storage.saved_agents import find_agent
 from support.cli import REFITS, SMALL, Train
 
 TABLES = ("config.toml", "episodes.csv", "metrics.csv")
@@ -212,4 +211,4 @@ def test_a_checkpoint_of_an_interruption_has_no_score(tmp_path: Path, monkeypatc
         json.loads((folder / "checkpoints" / name / "manifest.json").read_text())["score"] for name in saved(folder)
     ]
     assert [score is None for score in scores] == [False, False, True]
-    assert checkpoints.find_agent(folder).name == "gen-000000000450"
+    assert find_agent(folder).name == "gen-000000000450"

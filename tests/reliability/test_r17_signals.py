@@ -23,7 +23,8 @@ from bdqn.runs.schedule import Schedule
 from bdqn.runs.training import SEAL_FREQ, save
 from bdqn.runs.training import train as train_run
 from bdqn.runs.writer import RunRecord
-from bdqn.storage.checkpoints import Checkpoints, load
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.saved_agents import load
 from support.cartpole import go_on, saved, status, train
 from support.forks import Process, Server, wait_until
 from support.processes import TESTS, elsewhere

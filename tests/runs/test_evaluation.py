@@ -13,7 +13,8 @@ from bdqn.config.settings import SettingError
 from bdqn.envs.supervision import time_limit
 from bdqn.runs import evaluation
 from bdqn.runs.evaluation import Evaluation, evaluate
-from bdqn.storage.checkpoints import AGENT, ENVIRONMENTS, REPLAY_TAIL
+from bdqn.storage.checkpoints import ENVIRONMENTS, REPLAY_TAIL
+from bdqn.storage.saved_agents import AGENT
 from support.cli import Train
 
 SMALL = {"learning_starts": 100, "buffer_size": 2000, "features": 16}

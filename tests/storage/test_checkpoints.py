@@ -17,7 +17,8 @@ import bdqn
 from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
 from bdqn.storage.checkpoint_files import CheckpointError
-from bdqn.storage.checkpoints import Checkpoints, find_agent
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.saved_agents import find_agent
 from support.forks import Accident, arrange
 from support.processes import elsewhere
 

@@ -125,7 +125,7 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
 def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:
     """A trained agent that will not learn, so it needs no large memory."""
     from bdqn.storage import checkpoint_files
-    from bdqn.storage.checkpoints import find_agent, load
+    from bdqn.storage.saved_agents import find_agent, load
 
     folder = find_agent(path, best=best)
     about = checkpoint_files.read(folder).about

@@ -129,7 +129,8 @@ def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options)
     """The run as its newest sound checkpoint has it; from its beginning if it was killed before the first."""
     from bdqn.config.resolve import configure, known_settings
     from bdqn.learner import Learner
-    from bdqn.storage.checkpoints import Restored, trusted
+    from bdqn.storage.checkpoints import Restored
+    from bdqn.storage.saved_agents import trusted
 
     device = options.device or config["device"]
     with correctable():

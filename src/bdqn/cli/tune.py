@@ -99,7 +99,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     from bdqn.bayes.posterior import PosteriorError
     from bdqn.qlearning.finite_checks import NonFiniteError
     from bdqn.storage import checkpoint_files
-    from bdqn.storage.checkpoints import find_agent
+    from bdqn.storage.saved_agents import find_agent
     from bdqn.tune.frozen import as_settings, load_donor, search
 
     with correctable():

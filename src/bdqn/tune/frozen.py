@@ -32,7 +32,8 @@ from bdqn.runs import evaluation
 from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoint_files import CheckpointError
-from bdqn.storage.checkpoints import find_agent, has_replay, load, read_replay
+from bdqn.storage.checkpoints import has_replay, read_replay
+from bdqn.storage.saved_agents import find_agent, load
 
 NEVER = 2**62  # decisions
 LAST = "head.weights"  # a Bayesian head's mean, in the state of its network
