@@ -1,4 +1,4 @@
-"""Settings, presets, and how they resolve to one checked configuration; seeds, extras and memory limits.
+"""Settings, presets and how they resolve to one validated configuration; seeds, extras and memory limits.
 
-May import: agents (their settings only), envs.settings. Never torch or Gymnasium: reading a preset is quick.
+May import: agents (their settings only), envs.settings. Never torch or Gymnasium, so that reading a preset is fast.
 """

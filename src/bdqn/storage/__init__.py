@@ -1,4 +1,4 @@
-"""Files that survive crashes and hostile hands: atomic writes, bounded reads, tables, checkpoints.
+"""Files that survive crashes and resist malicious input: atomic writes, bounded reads, tables, checkpoints.
 
-May import: config, replay; `checkpoints` and `origin` also the learner.
+May import: config, replay; `saved_agents` also the learner.
 """

@@ -41,26 +41,26 @@ ENVIRONMENTS = ("environments.json", "environments.safetensors")
 REPLAY_TAIL = "replay.safetensors"
 RUN = "run.json"
 SEGMENTS = "replay"  # the directory of replay segments
-LEFTOVER = re.compile(rf"(damaged-)?gen-.*|{SEGMENTS}")  # what a crash may leave among checkpoints, under another name
+LEFTOVER = re.compile(rf"(damaged-)?gen-.*|{SEGMENTS}")  # final names of what a crash may leave here
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A learner as it was, and what could not be."""
+    """A restored learner, and what could not be restored."""
 
     learner: Learner
-    run: Mapping[str, Any]  # what was saved beside it
-    restarted: Mapping[int, str] = field(default_factory=dict)  # environments that began a new episode, and why
-    replay: bool = True  # whether the replay memory came back
-    damaged: tuple[str, ...] = ()  # newer checkpoints that could not be used, and why
-    changed: tuple[str, ...] = ()  # what exactness depends on, and is not as it was
+    run: Mapping[str, Any]  # the run's own state, saved with the learner
+    restarted: Mapping[int, str] = field(default_factory=dict)  # environments that start a new episode, and why
+    replay: bool = True  # whether the replay buffer was restored
+    damaged: tuple[str, ...] = ()  # newer checkpoints that are damaged, and why
+    changed: tuple[str, ...] = ()  # differences that make the continuation inexact
 
 
 class Checkpoints:
-    """A directory of checkpoints of one training: the newest ``keep`` of them, and the best."""
+    """A directory with the checkpoints of one training run: the newest ``keep``, and the best."""
 
     def __init__(self, folder: str | Path, *, keep: int = 3, save_replay: bool = True) -> None:
-        self.folder = Path(folder).absolute()  # an environment may change the directory it works in
+        self.folder = Path(folder).absolute()  # an environment may change the working directory
         self._keep, self._save_replay = keep, save_replay
         self._learner: Learner | None = None
         self._replay_files: ReplayFiles | None = None
@@ -69,19 +69,19 @@ class Checkpoints:
     def _segments(self) -> Path:
         return inside(self.folder, SEGMENTS)
 
-    def generations(self) -> list[Path]:
-        """All that there are, oldest first."""
-        return checkpoint_files.all_in(self.folder)
+    def paths(self) -> list[Path]:
+        """List all checkpoints, oldest first."""
+        return checkpoint_files.checkpoints_in(self.folder)
 
-    def keep_up(self, learner: Learner) -> None:
-        """Write what the replay memory has completed; called now and then, it leaves little for ``save`` to do."""
+    def write_segments(self, learner: Learner) -> None:
+        """Write the replay buffer's complete segments. Regular calls leave little for ``save`` to write."""
         files = self._files(learner)
         if files is not None and files.seal():
             with suppress(OSError):
-                self._clear()  # what the memory has moved past since the last checkpoint would pile up
+                self._clear()  # otherwise overwritten segments pile up until the next checkpoint
 
     def move(self, folder: Path) -> None:
-        """Go on in the same directory under another path."""
+        """Follow the directory to a new path."""
         self.folder = folder
         if self._replay_files is not None:
             self._replay_files.folder = folder / SEGMENTS
@@ -94,17 +94,20 @@ class Checkpoints:
         *,
         evaluation_due: bool = False,
     ) -> Path:
-        """Write a checkpoint after the current decision; nothing counts as saved before all of it is on the disk.
+        """Write a checkpoint of the current state. It counts as saved only when all of it is on disk.
 
-        ``run`` is kept beside it, as JSON; ``score`` is what the best one is chosen by: one without never is.
-        ``evaluation_due``: the same decision may be saved again, with what an evaluation that is due now adds to it.
+        Args:
+            learner: The learner to save. A directory belongs to one learner.
+            run: The run's own state, saved as JSON.
+            score: Selects the best checkpoint. A checkpoint without a score is never the best.
+            evaluation_due: An evaluation is still due at this decision, which may be saved again after it.
         """
         learner.agent.check_finite()
         files = self._files(learner)
         due = "refit" if learner.agent.fit_due else "evaluation" if evaluation_due else ""
         folder = self.folder / checkpoint_files.name_of(learner.num_timesteps, due)
-        if folder.exists():  # this very state, then: what comes after it follows from it
-            with suppress(OSError):  # a crash may have come before that
+        if folder.exists():  # the same state: training is deterministic
+            with suppress(OSError):  # a crash may have prevented it
                 self._clear()
             return folder
         members = agent_files(learner)
@@ -116,29 +119,29 @@ class Checkpoints:
             members[REPLAY_TAIL] = files.tail()
             segments = files.needed()
         checkpoint_files.write(folder, learner.num_timesteps, about(learner), members, segments, score)
-        with suppress(OSError):  # the new one is safe; what is superfluous can go next time
+        with suppress(OSError):  # the new checkpoint is safe; clean up next time
             self._clear()
         return folder
 
     def load(
         self, env: Source | None = None, *, device: str = "cpu", network: torch.nn.Module | None = None
     ) -> Restored:
-        """The newest sound checkpoint; damaged ones are passed over, set aside and reported."""
+        """Restore the newest valid checkpoint. Damaged ones are skipped, renamed and reported."""
         damaged: list[str] = []
-        generations, segments = self.generations(), self._segments
-        for folder in reversed(generations):
+        paths, segments = self.paths(), self._segments
+        for folder in reversed(paths):
             try:
                 restored = self._load(folder, segments, env, device, network)
             except CheckpointError as error:
                 damaged.append(str(error))
                 continue
-            for bad in generations[len(generations) - len(damaged) :]:
-                atomic.discard(aside := bad.with_name(f"damaged-{bad.name}"))  # one that went bad before
+            for bad in paths[len(paths) - len(damaged) :]:
+                atomic.discard(aside := bad.with_name(f"damaged-{bad.name}"))  # an earlier damaged one
                 bad.rename(aside)
             self._learner = restored.learner
             return replace(restored, damaged=tuple(damaged))
         raise CheckpointError(
-            f"{self.folder} holds no sound checkpoint. " + " ".join(damaged)
+            f"{self.folder} holds no valid checkpoint. " + " ".join(damaged)
             if damaged
             else f"{self.folder} holds no checkpoint."
         )
@@ -153,7 +156,7 @@ class Checkpoints:
             due = ("refit",) if agent["refit_due"] else ("evaluation", "")
             names = [checkpoint_files.name_of(manifest.step, what) for what in due]
             if folder.name not in names or len(surroundings["obs"]) != manifest.about["num_envs"]:
-                raise CheckpointError(f"{folder} is not what its manifest says it is.")
+                raise CheckpointError(f"{folder} does not match its manifest.")
         replay = has_replay(manifest)
         learner = build_learner(folder, manifest, agent, env, device, network, {})
         with closing_on_error(learner), as_checkpoint_error(folder):
@@ -167,30 +170,30 @@ class Checkpoints:
         return Restored(learner, run, restarted, replay, changed=changed)
 
     def _files(self, learner: Learner) -> ReplayFiles | None:
-        """The replay memory's durable copy; one directory belongs to one training."""
+        """Return the writer of replay segments, or None if the replay buffer is not saved."""
         if self._learner is None:
-            if self.generations():
+            if self.paths():
                 raise FileExistsError(
-                    f"{self.folder} holds another training's checkpoints: load() it, or go elsewhere."
+                    f"{self.folder} holds checkpoints of another training run: load() them, or use another directory."
                 )
             if not all(map(SEGMENT_NAME.fullmatch, names_in(self._segments))):
                 raise FileExistsError(
-                    f"{self._segments} holds files that are no replay segments: choose another directory."
+                    f"{self._segments} holds files that are not replay segments: choose another directory."
                 )
             self._learner = learner
             atomic.discard(self._segments)
         if learner is not self._learner:
             raise ValueError(f"{self.folder} belongs to another learner.")
         if self._replay_files is not None and not self._replay_files.are_there():
-            self._replay_files = None  # somebody has removed some: all of them are written again
+            self._replay_files = None  # some were removed: write all of them again
         if self._save_replay and self._replay_files is None:
             self._replay_files = ReplayFiles(self._segments, learner.agent.replay)
         return self._replay_files
 
     def _clear(self) -> None:
-        """Remove what is neither recent nor the best, and segments that no recent checkpoint needs."""
+        """Remove checkpoints that are neither recent nor the best, and segments that no recent one needs."""
         atomic.discard_leftovers(self.folder, LEFTOVER)
-        manifests = {folder: manifest for folder in self.generations() if (manifest := _try_to_read(folder))}
+        manifests = {folder: manifest for folder in self.paths() if (manifest := _try_to_read(folder))}
         recent = list(manifests)[-self._keep :]
         scored = [(m.score, age, folder) for age, (folder, m) in enumerate(manifests.items()) if m.score is not None]
         kept = {*recent, *([max(scored)[2]] if scored else [])}
@@ -205,12 +208,12 @@ class Checkpoints:
 
 
 def has_replay(manifest: Manifest) -> bool:
-    """Whether a checkpoint holds the replay memory too."""
+    """Whether a checkpoint includes the replay buffer."""
     return manifest.has(REPLAY_TAIL) or bool(manifest.segments)
 
 
 def read_replay(folder: Path, manifest: Manifest, replay: Replay) -> None:
-    """Fill a new replay memory with a checkpoint's."""
+    """Restore a checkpoint's transitions into a new replay buffer."""
     tail = checkpoint_files.read_member(folder, manifest.member(REPLAY_TAIL))
     restore(replay, inside(folder.parent, SEGMENTS), manifest.segments, tail)
 

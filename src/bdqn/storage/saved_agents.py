@@ -31,20 +31,20 @@ AGENT = ("agent.json", "agent.safetensors")
 
 
 def save(learner: Learner, path: str | Path) -> None:
-    """Write a learner's agent; an agent saved there before is replaced, anything else is refused."""
+    """Save a learner's agent to a directory. Replaces an agent saved there before; anything else is refused."""
     folder = Path(path)
     new = folder.with_name(f"{atomic.TEMPORARY}new-{folder.name}")
     old = folder.with_name(f"{atomic.TEMPORARY}old-{folder.name}")
-    # The directory is replaced as a whole, so nothing else may be in it; a crash may have left a part of one.
-    complete = {*AGENT, checkpoint_files.MANIFEST, checkpoint_files.SEAL}
+    # The whole directory is replaced, so it may hold nothing else, except a partial save that a crash left.
+    complete = {*AGENT, checkpoint_files.MANIFEST, checkpoint_files.CHECKSUM}
     if not (names_in(folder) in (set(), complete) and all(names_in(left) <= complete for left in (new, old))):
-        raise FileExistsError(f"{folder} exists and is no saved agent: choose another path.")
+        raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
     learner.agent.check_finite()
     atomic.discard(new)
     checkpoint_files.write(new, learner.num_timesteps, about(learner), agent_files(learner))
     atomic.discard(old)
     if folder.exists():
-        folder.rename(old)  # until the next line both are whole, and neither stands under the name
+        folder.rename(old)  # until the next line both are complete, and neither has the final name
     new.rename(folder)
     atomic.flush_directory(folder.parent)
     atomic.discard(old)
@@ -58,10 +58,10 @@ def load(
     network: torch.nn.Module | None = None,
     **settings: Any,
 ) -> Learner:
-    """A learner with a saved agent, or with the newest of a run or of its checkpoints; its replay memory is empty.
+    """Load a saved agent, or the newest checkpoint of a run, as a learner with an empty replay buffer.
 
-    Give ``env`` (and ``network``) again if it was not made from an id. ``settings`` replace saved ones, such as a
-    buffer_size that fits here.
+    Pass ``env`` (and ``network``) again if the agent was not trained on a registered id. ``settings`` override saved
+    ones, such as a smaller ``buffer_size``.
     """
     folder = find_agent(Path(path))
     manifest = checkpoint_files.read(folder)
@@ -73,30 +73,33 @@ def load(
 
 
 def find_agent(path: Path, *, best: bool = False) -> Path:
-    """The directory of a saved agent: ``path`` itself, or the newest (the ``best``) sound generation of a run."""
-    if checkpoint_files.is_generation(path):
+    """Find a saved agent: ``path`` itself, or the newest (or ``best``) valid checkpoint of a run."""
+    if checkpoint_files.is_checkpoint(path):
         return path
     sound: list[tuple[float, int, Path]] = []
     problems = []
-    for folder in (*checkpoint_files.all_in(path), *checkpoint_files.all_in(checkpoint_files.folder_of(path))):
+    for folder in (
+        *checkpoint_files.checkpoints_in(path),
+        *checkpoint_files.checkpoints_in(checkpoint_files.folder_of(path)),
+    ):
         try:
             manifest = checkpoint_files.read(folder)
             for name in AGENT:
                 checkpoint_files.read_member(folder, manifest.member(name))
             score = float("-inf") if manifest.score is None or not best else manifest.score
-            sound.append((score, len(sound), folder))  # of equal ones the newest
+            sound.append((score, len(sound), folder))  # ties go to the newest
         except CheckpointError as error:
             problems.append(str(error))
     if sound:
         return max(sound)[-1]
     if problems:
-        raise CheckpointError(f"No checkpoint of {path} is sound. " + " ".join(problems))
+        raise CheckpointError(f"{path} has no valid checkpoint. " + " ".join(problems))
     problem = "holds neither a saved agent nor a run with a checkpoint" if path.exists() else "does not exist"
-    raise FileNotFoundError(f"{path} {problem}: give the directory that bdqn train printed, or that save() wrote.")
+    raise FileNotFoundError(f"{path} {problem}: pass a directory that bdqn train printed or save() wrote.")
 
 
 def names_in(folder: Path) -> set[str]:
-    """What a directory holds: nothing if it is not there; a file holds itself."""
+    """Return the names in a directory: none if it does not exist; a file's own name if it is a file."""
     if folder.is_dir():
         return {path.name for path in folder.iterdir()}
     return {folder.name} if os.path.lexists(folder) else set()
@@ -121,7 +124,7 @@ def build_learner(
     network: torch.nn.Module | None,
     settings: Mapping[str, Any],
 ) -> Learner:
-    """A new learner of the kind that was saved."""
+    """Rebuild the learner that a manifest describes, with new weights."""
     from bdqn.learner import Learner
 
     origin = manifest.about
@@ -137,9 +140,9 @@ def build_learner(
         source, kwargs = origin["env"], origin["env_kwargs"]
         supervision = build(Supervision, origin.get("supervision", {}))
     if env is None and source is None:
-        raise SettingError(f"{folder} was not trained on a registered environment: give it again (env=...).")
+        raise SettingError(f"{folder} was not trained on a registered environment: pass it again (env=...).")
     if origin["own_network"] and network is None:
-        raise SettingError(f"{folder} was trained with a network of your own: give it again (network=...).")
+        raise SettingError(f"{folder} was trained with a custom network: pass it again (network=...).")
     chosen = trusted(source, folder) if env is None else env
     try:
         return Learner(
@@ -156,27 +159,27 @@ def build_learner(
     except SettingError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, gym.error.Error) as error:
-        raise SettingError(f"{folder} cannot be made again: {type(error).__name__}: {error}") from error
+        raise SettingError(f"{folder} cannot be rebuilt: {type(error).__name__}: {error}") from error
 
 
 def trusted(env_id: str, where: str | Path) -> str:
-    """An environment's id that was read from a file, unless making it would import a module that the file chose."""
+    """Return an environment id that was read from a file. Refuses an id that imports a module."""
     if ":" in env_id:
         raise SettingError(
-            f"{where} names the environment {env_id}, which imports a module. Files do not decide what is imported: "
-            f"give it again (env={env_id!r}, or --env {env_id})."
+            f"{where} names the environment {env_id}, which imports a module. Files must not choose imports: "
+            f"pass the environment again (env={env_id!r}, or --env {env_id})."
         )
     return env_id
 
 
 def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping[str, Any]) -> None:
-    """A manifest that declares more than the files beside it hold is refused before memory is taken."""
+    """Refuse a manifest that declares more than its files hold, before allocating memory."""
     counts = {name: state[name] for name in ("steps", "env_steps", "updates")}
     num_envs = manifest.about["num_envs"]
     if not all(map(is_count, counts.values())) or not (
         manifest.step == counts["steps"] == counts["env_steps"] * num_envs
     ):
-        raise ValueError(f"{counts} do not belong to {manifest.step} decisions in {num_envs} environments.")
+        raise ValueError(f"{counts} do not match {manifest.step} decisions in {num_envs} environments.")
     if manifest.about["own_network"]:
         return
     layers, features = configuration.training.mlp_layers, configuration.training.features
@@ -184,18 +187,18 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     has_posterior = isinstance(own, PosteriorSettings)
     regressors = features + (own.prior_features if isinstance(own, DeepSettings) else 0)
     if layers > len(state["online"]) or (has_posterior and state["posterior"]["factor"].size < regressors**2):
-        raise ValueError(f"it declares {layers:,} layers of {features:,} features, but does not hold as much.")
+        raise ValueError(f"it declares {layers:,} layers of {features:,} features, but holds fewer.")
 
 
 @contextmanager
 def as_checkpoint_error(folder: Path) -> Iterator[None]:
-    """Whatever goes wrong in here, the checkpoint's content is the cause."""
+    """Turn errors in the block into CheckpointError: the checkpoint's content is the cause."""
     try:
         yield
     except CheckpointError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, OverflowError) as error:
-        raise CheckpointError(f"{folder} does not fit together: {type(error).__name__}: {error}") from error
+        raise CheckpointError(f"{folder} is inconsistent: {type(error).__name__}: {error}") from error
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""Many runs as one job: a file says which, an engine carries them out, and every run can be resumed. No torch."""
+"""Many runs as one job: a file defines them, an engine runs them, and each can be resumed. Imports no torch."""

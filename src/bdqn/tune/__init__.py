@@ -1,1 +1,1 @@
-"""Choosing settings: the paper's cheap search on frozen features, and a search over any setting by Optuna."""
+"""Hyperparameter search: the paper's cheap search on frozen features, and Optuna over any setting."""
