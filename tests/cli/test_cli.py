@@ -251,7 +251,7 @@ def test_evaluate_names_the_runs_that_it_cannot_evaluate_and_does_the_others(
     assert total == f"bdqn: 3 of 4 runs could not be evaluated: {', '.join(broken)}."
     assert "not a run's directory" in refusal(capsys, "evaluate", broken[2], "--keep")
     assert not list((folder / checkpoint).glob("evaluation*"))
-    assert "leave out --best" in refusal(capsys, "evaluate", str(folder), "--keep", "--best")
+    assert "omit --best" in refusal(capsys, "evaluate", str(folder), "--keep", "--best")
 
 
 def test_presets_are_listed_and_shown_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ from bdqn.sweep.cluster import NOT_SHARED, run_trial
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local, Process
 from bdqn.sweep.plan import read_sweep
-from bdqn.tune.study import _take_back_half_a_line
+from bdqn.tune.study import _drop_incomplete_line
 from support.pages import write_evaluation, write_run
 from support.sweeps import sweep_file
 
@@ -130,7 +130,7 @@ def test_only_plain_files_are_written_to(tmp_path: Path, kind: Kind) -> None:
 
 def test_without_nofollow_a_link_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe_files, "NOFOLLOW", 0)
-    monkeypatch.setattr(safe_files, "_PLAINLY", os.O_NONBLOCK)
+    monkeypatch.setattr(safe_files, "_SAFE_FLAGS", os.O_NONBLOCK)
     (tmp_path / "file").write_text("mine")
     assert safe_files.read(tmp_path / "file", 100) == b"mine"
     link(tmp_path / "file")
@@ -209,7 +209,7 @@ def test_a_directory_is_made_anew_and_nothing_is_removed_where_a_link_leads(tmp_
 def test_without_handles_of_directories_files_are_made_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atomic, "_HANDLES", False)
+    monkeypatch.setattr(atomic, "_SUPPORTS_DIR_FD", False)
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".tmp-notes.txt").symlink_to(tmp_path / "mine")
     atomic.write_file(tmp_path / "notes.txt", b"ours")
@@ -484,7 +484,7 @@ def test_a_study_that_is_no_file_is_refused(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "study.jsonl").write_text("{}\n{")
     kind(tmp_path / "study.jsonl")
     with pytest.raises(UnsafeFile, match=r"study\.jsonl"):
-        _take_back_half_a_line(tmp_path / "study.jsonl")
+        _drop_incomplete_line(tmp_path / "study.jsonl")
 
 
 def test_a_sweep_file_of_the_users_may_be_a_link_or_a_pipe_but_not_endless(

@@ -33,7 +33,7 @@ def test_after_python_m_bdqn_the_printed_commands_work_with_a_module_of_the_curr
 
     program = f"{sys.executable} -m bdqn train --env my_envs:Mine-v0 --agent ddqn --steps 300 --out 'a run'"
     printed = shell(" ".join([program, *SMALL]))
-    (resume,) = re.findall(r"if interrupted +(.*) goes on", printed)
+    (resume,) = re.findall(r"if interrupted +(.*) continues", printed)
     (evaluate,) = re.findall(r"Evaluate it: (.*)", printed)
     assert "has already taken 300 decisions" in shell(resume)
     assert "ddqn on my_envs:Mine-v0 after 300 decisions" in shell(f"{evaluate} --episodes 1")

@@ -98,8 +98,8 @@ def _examine(agent: str, env: str, preset: str) -> None:
     )
     print_folded(
         [
-            "Estimates from a few seconds at the machine's current load. They may be off by half, and exclude loading "
-            "and evaluations."
+            "This estimate comes from a few seconds at the machine's current load. It may be off by half, and excludes "
+            "loading and evaluations."
         ]
     )
 

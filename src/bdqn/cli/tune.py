@@ -49,7 +49,7 @@ class Options:
     env: str | None = setting(None, "the environment again, if its id imports a module (module:Name-v0)")
     max_steps: int | None = setting(
         None,
-        "decisions after which an episode is truncated; unset: 27,000 without a time limit of its own",
+        "decisions after which an episode is truncated; unset: 27,000 if the environment has no time limit",
         minimum=1,
     )
     out: str | None = setting(None, "write the chosen settings to this TOML file")

@@ -198,7 +198,7 @@ class Training:
     momentum: float = setting(0.95, "rmsprop only: decay of both averages and of the momentum", minimum=0, maximum=1)
     loss: Literal["huber", "squared"] = setting("huber", "loss on the temporal-difference error")
     gradient_divisor: float = setting(
-        1.0, "divide the loss by this (the authors' code divides by 32 twice)", minimum=1e-12
+        1.0, "divide the loss by this (the released program divides by 32 twice)", minimum=1e-12
     )
     batch_size: int = setting(32, "transitions per gradient update", minimum=1)
     train_freq: int = setting(4, "decisions per gradient update", minimum=1)
@@ -224,7 +224,7 @@ class Supervision:
     """How to handle an environment that fails."""
 
     restart_env: int = setting(
-        0, "how often to restart a failing environment, truncating its episode, before the run ends", minimum=0
+        0, "restarts of a failing environment before the run ends; each truncates its episode", minimum=0
     )
     step_timeout: float | None = setting(
         None, "seconds after which a step of the environment counts as failed; unset: no timeout", minimum=0.001

@@ -16,7 +16,7 @@ class Schedule:
     eval_episodes: int = setting(10, "episodes per evaluation", minimum=1)
     eval_max_steps: int | None = setting(
         None,
-        "decisions after which an evaluation episode is truncated; unset: 27,000 without a time limit of its own",
+        "decisions after which an evaluation episode is truncated; unset: 27,000 if the environment has no time limit",
         minimum=1,
     )
     save_freq: int = setting(50_000, "decisions between checkpoints; 0: only at the end or when stopped", minimum=0)

@@ -76,7 +76,7 @@ def find_agent(path: Path, *, best: bool = False) -> Path:
     """Find a saved agent: ``path`` itself, or the newest (or ``best``) valid checkpoint of a run."""
     if checkpoint_files.is_checkpoint(path):
         return path
-    sound: list[tuple[float, int, Path]] = []
+    valid: list[tuple[float, int, Path]] = []
     problems = []
     for folder in (
         *checkpoint_files.checkpoints_in(path),
@@ -87,11 +87,11 @@ def find_agent(path: Path, *, best: bool = False) -> Path:
             for name in AGENT:
                 checkpoint_files.read_member(folder, manifest.member(name))
             score = float("-inf") if manifest.score is None or not best else manifest.score
-            sound.append((score, len(sound), folder))  # ties go to the newest
+            valid.append((score, len(valid), folder))  # ties go to the newest
         except CheckpointError as error:
             problems.append(str(error))
-    if sound:
-        return max(sound)[-1]
+    if valid:
+        return max(valid)[-1]
     if problems:
         raise CheckpointError(f"{path} has no valid checkpoint. " + " ".join(problems))
     problem = "holds neither a saved agent nor a run with a checkpoint" if path.exists() else "does not exist"

@@ -178,19 +178,19 @@ class _Scheduler:
         attempt.failures = 1 if made_progress else attempt.failures + 1
         why = self._why(code)
         if code in NOT_RETRIED or attempt.failures > self._retries:
-            work.failed[trial] = why or log_line or f"exited with code {code}"
+            work.failed[trial] = why or log_line or f"ended with exit code {code}"
             return
         first = DISK_PAUSE if code == DISK_FULL else FIRST_PAUSE
         pause = min(LONGEST_PAUSE, first * 2 ** (attempt.failures - 1))
         attempt.not_before = time.monotonic() + pause
-        why = why or f"it exited with code {code} ({self._folder.log(trial)})"
+        why = why or f"it ended with exit code {code} ({self._folder.log(trial)})"
         work.notes[trial] = f"restarts after {duration(pause)}: {why}"
         work.waiting.insert(0, trial)
 
     def _why(self, code: int) -> str | None:
         """Explain why a process ended before its trial was finished, unless the last line of its log does."""
         if code == 0:
-            return "it exited with code 0, but its run is not finished"
+            return "it ended with exit code 0, but its run is not finished"
         if code == DISK_FULL:
             return f"its files could not be written to {self._folder.disk()}. Free some space, then rerun the command"
         if code == WORKER_LOST:

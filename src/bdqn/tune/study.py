@@ -77,9 +77,9 @@ def _drop_incomplete_line(path: Path) -> None:
     """Remove an incomplete last line, which a kill may leave and which would corrupt the next."""
     with suppress(FileNotFoundError):
         data = safe_files.read(path, safe_files.STUDY)
-        whole = data[: data.rfind(b"\n") + 1]
-        if whole != data:
-            atomic.write_file(path, whole)
+        complete = data[: data.rfind(b"\n") + 1]
+        if complete != data:
+            atomic.write_file(path, complete)
 
 
 def run_search(
