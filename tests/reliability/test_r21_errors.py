@@ -135,7 +135,7 @@ def test_too_little_memory_in_a_refit_is_told_in_a_sentence(
     assert main([*TRAIN, "--save-freq", "50", "--out", str(folder)]) == 1
     (told,) = capsys.readouterr().err.splitlines()
     assert told.startswith("bdqn: Stopped after 100 decisions: out of memory in a refit (")
-    assert "lower posterior_batch_size or features" in told
+    assert "smaller posterior_batch_size or features" in told
     assert f"bdqn resume {folder} continues from there." in told
 
 

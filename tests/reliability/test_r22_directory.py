@@ -47,7 +47,7 @@ def test_a_directory_that_holds_something_else_is_refused_and_left_as_it_is(
     before = everything(folder)
     assert main(train(folder, 50)) == 2
     told = capsys.readouterr().err
-    assert "is not empty and holds no run" in told or "cannot be written to" in told
+    assert "is not empty and holds no run" in told or "is not writable" in told
     assert "Traceback" not in told
     assert everything(folder) == before
 

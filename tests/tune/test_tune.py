@@ -177,8 +177,8 @@ def test_agents_with_the_same_layers_will_do(agent: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("bootstrapped", "layers of bootstrapped do not fit"),
-        ("bdqn-deep", "layers of bdqn-deep do not fit"),
+        ("bootstrapped", "network of bootstrapped does not support"),
+        ("bdqn-deep", "network of bdqn-deep does not support"),
         ("random", "learns no features"),
     ],
 )
@@ -483,9 +483,9 @@ WRONG = {
         FILE.replace("[agents.bdqn]", "[agents.bdqn]\nprior_var = 1.0"),
         "search: prior_var is also set to 1.0",
     ),
-    "two agents": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\n[agents.ddqn]"), "one agent in one environment"),
-    "a grid": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\nnoise_var = [1.0, 2.0]"), "one agent in one environment"),
-    "two environments": (FILE.replace('"CartPole-v1"', '"CartPole-v1", "Acrobot-v1"'), "one agent in one environment"),
+    "two agents": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\n[agents.ddqn]"), "one agent and one environment"),
+    "a grid": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\nnoise_var = [1.0, 2.0]"), "one agent and one environment"),
+    "two environments": (FILE.replace('"CartPole-v1"', '"CartPole-v1", "Acrobot-v1"'), "one agent and one environment"),
     "no trials": (FILE.replace("trials = 4", ""), "trials must be given and at least 1"),
     "trials in words": (FILE.replace("trials = 4", "trials = true"), "trials cannot be True"),
     "nothing to search": (FILE.split("[search]")[0], "search must be given and not empty"),

@@ -132,10 +132,10 @@ class RunWriter:
         if kind is not None:
             self.status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         self._meta |= {"status": self.status, "ended": datetime.now(UTC).isoformat()}
-        with self._reporting_failures("record"):
+        with self._reporting_failures("files"):
             self._write_meta()
         for table in self._tables.values():
-            with self._reporting_failures("record"):
+            with self._reporting_failures("files"):
                 table.close()
         if self._events is not None:
             with self._reporting_failures("tensorboard"):
@@ -156,7 +156,7 @@ class RunWriter:
             *self._meta.get("restarts", ()),
             {"step": step, "env": restart.env, "reason": restart.reason},
         ]
-        with self._reporting_failures("record"):
+        with self._reporting_failures("files"):
             self._write_meta()
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
@@ -190,7 +190,7 @@ class RunWriter:
             notify(f"In the evaluation after {step:,} decisions, {result.remark} (--eval-max-steps).")
 
     def _flush(self) -> None:
-        with self._reporting_failures("record"):
+        with self._reporting_failures("files"):
             for table in self._tables.values():
                 table.flush()
 
