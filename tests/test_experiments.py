@@ -398,7 +398,7 @@ def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path)
     [
         (("--scale", "tiny"), "no results of scale tiny are kept in"),
         (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
-        (("--scale", "quik", "--results", "."), "there is no scale 'quik'; did you mean quick"),
+        (("--scale", "quik", "--results", "."), "unknown scale 'quik'; did you mean quick"),
     ],
 )
 def test_a_page_that_cannot_be_meant_is_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_saved_agent_believes_the_same(agent: str, tmp_path: Path) -> None:
 
 def test_saving_does_not_overwrite_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("months of work")
-    with pytest.raises(FileExistsError, match="no saved agent"):
+    with pytest.raises(FileExistsError, match="not a saved agent"):
         bdqn.make("ddqn", "CartPole-v1", **QUICK).save(tmp_path)
 
 

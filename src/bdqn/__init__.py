@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bdqn.envs.check import check_env
     from bdqn.learner import Learner, QPosterior, make
-    from bdqn.storage.checkpoints import Checkpoints, load
+    from bdqn.storage.checkpoints import Checkpoints
+    from bdqn.storage.saved_agents import load
 
 __version__: str
 __all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "load", "make"]
@@ -19,7 +20,7 @@ _HOMES = {
     "make": "learner",
     "Learner": "learner",
     "QPosterior": "learner",
-    "load": "storage.checkpoints",
+    "load": "storage.saved_agents",
     "Checkpoints": "storage.checkpoints",
     "check_env": "envs.check",
 }

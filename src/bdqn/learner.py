@@ -309,7 +309,7 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write the agent to a directory: safetensors and JSON, without the replay memory."""
-        from bdqn.storage.checkpoints import save
+        from bdqn.storage.saved_agents import save
 
         save(self, path)
 

@@ -15,7 +15,7 @@ import pytest
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.cli import VERBS, main
+from bdqn.cli import COMMANDS, main
 from bdqn.config.settings import settings_of
 from bdqn.report.runs import read_runs
 from support.cli import SMALL, Train
@@ -48,12 +48,12 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("train --env CartPole-v1 --learning_rate=1e-3", "did you mean --learning-rate"),
         ("train --env CartPole-v1 --lr 1e-3", "no flag --lr; did you mean --learning-rate?"),
         ("train --env CartPole-v1 --total-timesteps 10", "did you mean --steps?"),
-        ("train --env CartPole-v1 --policy MlpPolicy", "the observations decide the network"),
+        ("train --env CartPole-v1 --policy MlpPolicy", "observations determine the network"),
         ("train --env CartPole-v1 --learning-rate fast", "learning_rate must be a number, not 'fast'"),
         ("train --env CartPole-v1 --gamma 2", "gamma must be between 0 and 1"),
         ("train --env CartPole-v1 --noise gaussian", "noise must be one of fixed, inverse-gamma"),
         ("train --env CartPole-v1 --steps 0", "steps must be at least 1"),
-        ("train --env CartPole-v1 --steps 100 200", "'200' belongs to no flag"),
+        ("train --env CartPole-v1 --steps 100 200", "unexpected argument '200'"),
         ("train --env CartPole-v1 --seed", "--seed: expected one argument"),
         ("train --env CartPole-v1 --env-kwargs gravity", "key=value"),
         ("train --env CartPole-v1 --env-kwargs gravty=3", "gravty"),
@@ -64,7 +64,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("train --env CartPole-v1 --agent bdqn-deep --backup-draws 1e9", "backup_draws must be between 1 and 1000"),
         ("agents bdqm", "did you mean bdqn"),
         ("train --env Pendulum-v1", "action"),
-        ("train --agent bdqn", "Which environment?"),
+        ("train --agent bdqn", "--env is required"),
         ("train --agent ddqn --env CartPole-v1 --prior-var 1", "no flag --prior-var"),
         ("evaluate nowhere", "nowhere does not exist"),
         ("presets show papr", "did you mean paper?"),
@@ -116,7 +116,7 @@ def test_an_empty_path_is_not_the_current_directory(
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "--help")
     assert "Bayesian DQN" in text
-    assert all(f"\n  {verb} " in text for verb in VERBS)
+    assert all(f"\n  {command} " in text for command in COMMANDS)
     assert shown(capsys) == text
     assert shown(capsys, "--version").startswith("bdqn ")
 
@@ -129,7 +129,7 @@ def test_help_for_an_agent_lists_its_settings_with_the_presets_values(
     for name in settings_of(AGENTS[agent].settings):
         assert f"--{name.replace('_', '-')} " in text
     rate = "0.0025" if agent in ("bdqn", "bdqn-deep", "bdqn-explore", "ucb") else "0.00025"
-    assert f"step size of the optimizer [{rate}]" in text
+    assert f"learning rate of the optimizer [{rate}]" in text
     assert "--protocol" not in text
     assert "--protocol" in shown(capsys, "train", "--agent", agent, "--env", "ALE/Pong-v5", "--help")
 
@@ -191,7 +191,7 @@ def test_a_run_is_never_written_over(capsys: pytest.CaptureFixture[str], train: 
     again = ("train", "--env", "CartPole-v1", "--steps", "10", "--out", str(folder))
     refused = refusal(capsys, *again)
     assert "already holds a run" in refused
-    assert "one of another seed has another" in refused  # as in a loop over seeds
+    assert "Every run needs its own --out, also for another seed" in refused  # as in a loop over seeds
     assert (folder / "episodes.csv").read_bytes() == before
 
 
@@ -249,9 +249,9 @@ def test_evaluate_names_the_runs_that_it_cannot_evaluate_and_does_the_others(
     *each, total = printed.err.splitlines()
     assert [path in line for path, line in zip(broken, each, strict=True)] == [True] * 3
     assert total == f"bdqn: 3 of 4 runs could not be evaluated: {', '.join(broken)}."
-    assert "no run's directory" in refusal(capsys, "evaluate", broken[2], "--keep")
+    assert "not a run's directory" in refusal(capsys, "evaluate", broken[2], "--keep")
     assert not list((folder / checkpoint).glob("evaluation*"))
-    assert "leave out --best" in refusal(capsys, "evaluate", str(folder), "--keep", "--best")
+    assert "omit --best" in refusal(capsys, "evaluate", str(folder), "--keep", "--best")
 
 
 def test_presets_are_listed_and_shown_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:

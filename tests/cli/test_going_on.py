@@ -12,9 +12,8 @@ import pytest
 from bdqn.cli import main
 from bdqn.report.runs import read_runs
 from bdqn.runs import exit_codes
-from bdqn.storage import checkpoints
-from bdqn.storage.checkpoints import find_agent
 from bdqn.storage.provenance import arithmetic
+from bdqn.storage.saved_agents import find_agent
 from support.cli import REFITS, SMALL, Train
 
 TABLES = ("config.toml", "episodes.csv", "metrics.csv")
@@ -46,13 +45,13 @@ def test_max_minutes_stops_with_a_checkpoint_and_the_run_goes_on_exactly(
 ) -> None:
     whole, folder = train("whole"), tmp_path / "run"
     capsys.readouterr()
-    assert main(words(folder, "--max-minutes", "0.002")) == exit_codes.TIME_IS_UP
+    assert main(words(folder, "--max-minutes", "0.002")) == exit_codes.TIME_LIMIT
     first, second = capsys.readouterr().out.splitlines()[:2]
     assert first.startswith("Stopped by --max-minutes after ")
-    assert second == f"Go on with it: bdqn resume {folder}"
+    assert second == f"Resume it: bdqn resume {folder}"
     assert status(folder) == "interrupted"
     assert saved(folder)
-    assert main(["resume", str(folder), "--max-minutes", "0", "--quiet"]) == exit_codes.TIME_IS_UP
+    assert main(["resume", str(folder), "--max-minutes", "0", "--quiet"]) == exit_codes.TIME_LIMIT
     assert main(["resume", str(folder), "--max-minutes", "10", "--quiet"]) == 0
     assert status(folder) == "finished"
     assert files(folder) == files(whole)
@@ -95,15 +94,15 @@ def test_the_same_command_goes_on_when_asked_to(
 ) -> None:
     whole, folder = train("whole"), tmp_path / "run"
     again = words(folder, "--continue")
-    assert main([*again, "--max-minutes", "0"]) == exit_codes.TIME_IS_UP  # there is none yet: it begins
+    assert main([*again, "--max-minutes", "0"]) == exit_codes.TIME_LIMIT  # there is none yet: it begins
     assert main(words(folder)) == 2
-    assert "already holds a run: go on with it (--continue)" in capsys.readouterr().err
+    assert "already holds a run: continue it (--continue)" in capsys.readouterr().err
     assert main(again) == 0
     assert files(folder) == files(whole)
     assert (folder / "command.txt").read_text().count("--continue\n") == 1
     capsys.readouterr()
     assert main(again) == 0
-    assert "has taken all of its 600 decisions" in capsys.readouterr().out
+    assert "has already taken 600 decisions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_continue_needs_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--env", "CartPole-v1", "--continue"]) == 2
-    assert "say which, with --out" in capsys.readouterr().err
+    assert "--continue needs --out" in capsys.readouterr().err
 
 
 # --- what a resumed run must not become -----------------------------------------------------------------------
@@ -141,7 +140,7 @@ def test_a_run_does_not_change_its_environment(capsys: pytest.CaptureFixture[str
     folder = train("run", steps=100)
     before = files_of(folder)
     assert main(["resume", str(folder), "--env", "CartPole-v0", "--steps", "200"]) == 2
-    assert f"{folder} was trained on CartPole-v1, and CartPole-v0 is another environment" in capsys.readouterr().err
+    assert f"{folder} was trained on CartPole-v1, but --env is CartPole-v0" in capsys.readouterr().err
     assert files_of(folder) == before
     same = "gymnasium.envs.classic_control:CartPole-v1"  # the same by another path
     assert main(["resume", str(folder), "--env", same, "--steps", "200", "--quiet"]) == 0
@@ -154,7 +153,7 @@ def test_other_arithmetic_is_told(
     other = {**arithmetic(), "BLAS": "openblas 9.9 for Z80"}
     monkeypatch.setattr("bdqn.storage.origin.arithmetic", lambda: other)
     assert main(["resume", str(folder), "--steps", "200", "--quiet"]) == 0
-    note = f"Not exactly as before: BLAS was {arithmetic()['BLAS']} and is openblas 9.9 for Z80."
+    note = f"The continuation is not exact: BLAS was {arithmetic()['BLAS']} and is openblas 9.9 for Z80."
     assert capsys.readouterr().err == f"bdqn: {note}\n"
     assert json.loads((folder / "meta.json").read_text())["resumed"][0]["lost"] == [note]
 
@@ -212,4 +211,4 @@ def test_a_checkpoint_of_an_interruption_has_no_score(tmp_path: Path, monkeypatc
         json.loads((folder / "checkpoints" / name / "manifest.json").read_text())["score"] for name in saved(folder)
     ]
     assert [score is None for score in scores] == [False, False, True]
-    assert checkpoints.find_agent(folder).name == "gen-000000000450"
+    assert find_agent(folder).name == "gen-000000000450"

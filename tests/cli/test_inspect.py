@@ -16,7 +16,7 @@ import bdqn
 from bdqn.cli import main
 from support.cli import REFITS, SMALL
 
-SOUND = "sound: every file has the size and SHA-256 that the manifest says"
+SOUND = "valid: every file has the size and SHA-256 in the manifest"
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bdqn.cli import VERBS, main
+from bdqn.cli import COMMANDS, main
 from bdqn.cli.layout import fold, listed, table
 
 Printed = Callable[..., list[str]]
-HELP = ["", *VERBS, "tune --search FILE", "train --env CartPole-v1", "train --env ALE/Pong-v5 --agent bdqn-deep"]
+HELP = ["", *COMMANDS, "tune --search FILE", "train --env CartPole-v1", "train --env ALE/Pong-v5 --agent bdqn-deep"]
 
 
 @pytest.fixture

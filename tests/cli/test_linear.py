@@ -81,7 +81,7 @@ def test_another_problem_does_not_write_over_the_first(
         capsys.readouterr()
         assert main([*command, *other]) == 2
         refusal = capsys.readouterr().err
-        assert "bdqn linear --mdp bandit --agents linpsrl --episodes 30 --seeds 3: give another directory" in refusal
+        assert "bdqn linear --mdp bandit --agents linpsrl --episodes 30 --seeds 3: choose another directory" in refusal
     assert (folders[0] / "regret.csv").read_bytes() == before
 
 

@@ -28,12 +28,12 @@ def bdqn(redirections: str, *arguments: str, buffered: bool = True) -> tuple[int
 @pytest.mark.parametrize("command", ["--help", "presets"])
 def test_a_full_disk_is_named(command: str, buffered: bool) -> None:
     code, errors = bdqn("> /dev/full", command, buffered=buffered)
-    assert (code, errors) == (1, ["bdqn: The standard output cannot be written: No space left on device."])
+    assert (code, errors) == (1, ["bdqn: Cannot write to standard output: No space left on device."])
 
 
 def test_a_closed_output_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
     code, errors = bdqn(">&-", "train", "--env", "CartPole-v1", "--steps", "100", "--out", str(tmp_path / "run"))
-    assert (code, errors) == (2, ["bdqn: The standard output is closed: send it to a file, or to /dev/null."])
+    assert (code, errors) == (2, ["bdqn: Standard output is closed: redirect it to a file or to /dev/null."])
     assert not (tmp_path / "run").exists()
 
 

@@ -67,12 +67,12 @@ def test_the_best_candidate_of_each_table_is_chosen(
     words = [*FEW.split(), "--sample-interval", "episode", "10", "--episodes", "4", "--out", str(file)]
     output = shown(capsys, str(ddqn), *words)
     assert "frozen" in output
-    assert "600 transitions (the run's replay memory)" in output
+    assert "600 transitions (from the run's replay buffer)" in output
     first, second = tables(output)
     assert (len(first), len(second)) == (4, 4)
     best = [max(table, key=lambda row: float(row["mean"])) for table in (first, second)]
     assert len({row["mean"] for row in first}) > 1  # there was something to choose
-    (command,) = (line.partition(": ")[2] for line in output.splitlines() if line.startswith("chosen"))
+    (command,) = (line.partition(": ")[2] for line in output.splitlines() if line.startswith("best settings"))
     flags = shlex.split(command)
     given = dict(zip(flags[2::2], flags[3::2], strict=True))
     assert given["--prior-var"] == best[0]["prior_var"]
@@ -120,7 +120,7 @@ def test_it_says_how_long_the_rest_takes_apart_from_the_tables(
     output, errors = capsys.readouterr()
     assert " left" not in output
     # Three candidates with four episodes each: the first is one of twelve.
-    assert ("about 0 s left" if terminal else "bdqn: 8% of the episodes are played, about ") in errors
+    assert ("about 0 s left" if terminal else "bdqn: 8% of the episodes played, about ") in errors
     assert "100%" in errors
 
 
@@ -130,7 +130,7 @@ def test_one_episode_has_no_standard_error_and_too_few_decisions_are_said(
     words = "--prior-var 1 --noise-var 1 --posterior-batch-size 300 --posterior-update-interval 100_000"
     output = shown(capsys, str(ddqn), *words.split(), "--sample-interval", "9", "--episodes", "1")
     assert tables(output)[0][0]["error"] == "-"
-    assert "note: a candidate that played for less than T^BT was not refitted" in output
+    assert "note: a candidate that played fewer than T^BT decisions was not refitted" in output
     assert "note: B" not in output  # there are 600
 
 
@@ -140,15 +140,15 @@ def test_candidates_that_are_not_what_they_say_are_named_whatever_their_stage(
     """Those of the first stage are refitted every 500 decisions, as the preset has it."""
     words = "--prior-var 1 --noise-var 1 --posterior-batch-size 600 601 5000 --posterior-update-interval 2"
     output = shown(capsys, str(ddqn), *words.split(), "--sample-interval", "9", "--episodes", "1")
-    assert "note: B = 601 and 5000: above the 600 transitions that there are" in output
-    assert "note: a candidate that played for less than T^BT was not refitted" in output
+    assert "note: B = 601 and 5000: more than the 600 available transitions" in output
+    assert "note: a candidate that played fewer than T^BT decisions was not refitted" in output
 
 
 def test_a_run_without_a_replay_memory_plays(train: Train, capsys: pytest.CaptureFixture[str]) -> None:
     run = train("ddqn", "--agent", "ddqn", "--save-replay", "false", "--target-update-interval", "20")
     words = [*FEW.split(), "--sample-interval", "9", "--episodes", "1"]
-    assert "200 transitions (200 decisions played for this)" in shown(capsys, str(run), *words)
-    assert "70 transitions (70 decisions played for this)" in shown(capsys, str(run), *words, "--collect", "70")
+    assert "200 transitions (from 200 decisions played for it)" in shown(capsys, str(run), *words)
+    assert "70 transitions (from 70 decisions played for it)" in shown(capsys, str(run), *words, "--collect", "70")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_run_without_a_replay_memory_plays(train: Train, capsys: pytest.Captur
         ("RUN --episodes 0", "episodes must be at least 1"),
         ("RUN --pror-var 1", "did you mean --prior-var"),
         ("RUN --workers 2", "has no flag --workers"),
-        ("RUN --out nowhere/x.toml", "--out must be a file in a directory that is there"),
+        ("RUN --out nowhere/x.toml", "--out must be a file in an existing directory"),
         ("--search nowhere.toml", "nowhere.toml cannot be read"),
         ("--search x.toml --episodes 3", "has no flag --episodes"),
         ("--search x.toml --workers 0", "--workers must be at least 1"),
@@ -208,16 +208,16 @@ def test_a_search_that_is_killed_goes_on_to_the_number_of_trials(tmp_path: Path)
     process = driver(file, out)
     output, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
-    assert "2 of 2 trials are judged." in output
+    assert "2 of 2 trials are finished." in output
     assert len(list((out / "trials").iterdir())) == 2
     scores = [float(line.split()[3]) for line in output.splitlines() if line.startswith("  trial")]
     assert scores == sorted(scores, reverse=True)
     best = tomllib.loads((out / "best.toml").read_text())["agents"]["bdqn"]
     assert f"--prior-var {best['prior_var']}" in output
     again = driver(file, out).communicate(timeout=60)[0]
-    assert again.startswith("2 of 2 trials are judged.")  # nothing was run
+    assert again.startswith("2 of 2 trials are finished.")  # nothing was run
     file.write_text(SEARCH.replace("trials = 2", "trials = 1"))
-    assert driver(file, out).communicate(timeout=60)[0].startswith("2 of 2 trials are judged.")  # none is taken back
+    assert driver(file, out).communicate(timeout=60)[0].startswith("2 of 2 trials are finished.")  # none is taken back
 
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

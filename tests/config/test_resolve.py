@@ -156,9 +156,9 @@ def test_values_are_checked() -> None:
 @pytest.mark.parametrize(
     ("agent", "preset", "overrides", "says"),
     [
-        ("bdqnn", "default", {}, "no agent 'bdqnn'; did you mean bdqn"),
-        ("bdqn", "papr", {}, "no preset 'papr'; did you mean paper"),
-        ("bdqn", "defaults", {}, "no preset 'defaults'; did you mean default"),
+        ("bdqnn", "default", {}, "Unknown agent 'bdqnn'; did you mean bdqn"),
+        ("bdqn", "papr", {}, "Unknown preset 'papr'; did you mean paper"),
+        ("bdqn", "defaults", {}, "Unknown preset 'defaults'; did you mean default"),
         ("bdqn", "default", {"pior_var": 1.0}, "bdqn has no setting 'pior_var'; did you mean prior_var"),
         ("ddqn", "default", {"prior_var": 1.0}, "ddqn has no setting 'prior_var'"),
     ],
@@ -178,18 +178,22 @@ def test_a_preset_is_read_for_the_family_or_for_all() -> None:
 @pytest.mark.parametrize(
     ("family", "settings", "message"),
     [
-        ("minatar", {"noise_var": 0.1}, "noise_var is read with noise = fixed only, and noise is inverse-gamma"),
-        ("classic", {"noise_scale": 0.1}, "noise_scale is read with noise = inverse-gamma only, and noise is fixed"),
-        ("classic", {"sample_interval": 10}, "sample_interval is read with redraw = steps only"),
+        ("minatar", {"noise_var": 0.1}, "noise_var has an effect only with noise = fixed, but noise is inverse-gamma"),
+        (
+            "classic",
+            {"noise_scale": 0.1},
+            "noise_scale has an effect only with noise = inverse-gamma, but noise is fixed",
+        ),
+        ("classic", {"sample_interval": 10}, "sample_interval has an effect only with redraw = steps"),
         (
             "classic",
             {"exploration_final_eps": 0.1},
-            "set acting = epsilon-greedy too, or leave",
+            "set acting = epsilon-greedy too, or omit",
         ),
         (
             "classic",
             {"acting": "mean", "ucb_scale": 2.0},
-            "ucb_scale is read with acting = ucb only",
+            "ucb_scale has an effect only with acting = ucb",
         ),
     ],
 )
@@ -201,7 +205,7 @@ def test_what_nobody_would_read_cannot_be_set(family: str, settings: dict[str, A
 def test_what_its_switch_makes_count_can_be_set_and_a_saved_run_has_all_settings() -> None:
     chosen = configure("bdqn", "minatar", "default", {"noise": "fixed", "noise_var": 0.1})
     assert configure("bdqn", "minatar", "default", saved=chosen.values) == chosen
-    with pytest.raises(SettingError, match="noise_scale is read with"):
+    with pytest.raises(SettingError, match="noise_scale has an effect only with"):
         configure("bdqn", "minatar", "default", {"noise_scale": 1.0}, saved=chosen.values)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bdqn.agents import AGENTS, ddqn
 from bdqn.cli.train import Options
-from bdqn.config.settings import CALLED_ELSEWHERE, SettingError, Training, build, nearest, setting, settings_of
+from bdqn.config.settings import ALIASES, SettingError, Training, build, nearest, setting, settings_of
 from bdqn.runs.schedule import Schedule
 
 
@@ -176,8 +176,8 @@ def _as_flags(names: str) -> str:
 def test_what_other_names_mean_exists() -> None:
     parts = (Training, Options, Schedule, *(recipe.settings for recipe in AGENTS.values()))
     known = {"quiet", "ridge", *(name for part in parts for name in settings_of(part))}
-    assert {one for meant in CALLED_ELSEWHERE.values() for one in meant.split()} <= known
-    assert not known & CALLED_ELSEWHERE.keys()
+    assert {one for meant in ALIASES.values() for one in meant.split()} <= known
+    assert not known & ALIASES.keys()
 
 
 def test_what_is_done_elsewhere_is_said_where_it_is_no_setting() -> None:

@@ -76,7 +76,7 @@ def test_another_format_is_refused_and_says_which_it_is(
 ) -> None:
     for folder in (run / "checkpoints").glob("gen-*"):
         forge(folder, lambda manifest: manifest.update(format=number, bdqn="9.9"))
-    message = f"is written in format {number} by bdqn '9.9'; this is bdqn .*, which reads format 3"
+    message = f"has format {number}, written by bdqn '9.9', but bdqn .* reads format 3"
     with pytest.raises(CheckpointError, match=message):
         bdqn.load(run)
     with pytest.raises(CheckpointError, match=message):
@@ -95,7 +95,7 @@ def test_an_agent_of_format_1_as_it_was_is_refused_and_says_so(
     (tmp_path / "manifest.json").write_text('{\n "format": 1,\n "bdqn": "0.1.0",\n "agent": "bdqn"\n}\n')
     for name in ("tensors.safetensors", "state.json"):
         (tmp_path / name).write_text("")
-    with pytest.raises(CheckpointError, match="is written in format 1; this is bdqn"):
+    with pytest.raises(CheckpointError, match=r"has format 1, but bdqn .* reads format 3"):
         bdqn.load(tmp_path)
     assert main(["inspect", str(tmp_path)]) == 1
-    assert "is written in format 1" in capsys.readouterr().out
+    assert "has format 1, but bdqn" in capsys.readouterr().out

@@ -191,7 +191,7 @@ def test_a_run_of_many_lives(tmp_path: Path) -> None:
     learner, checkpoints = case.make(), bdqn.Checkpoints(tmp_path)
     for cut in [*random_cuts(case, 4, 240), 240]:
         learner.learn(max(0, cut - learner.num_timesteps))
-        checkpoints.keep_up(learner)
+        checkpoints.write_segments(learner)
         checkpoints.save(learner)
         checkpoints = bdqn.Checkpoints(tmp_path)
         learner = checkpoints.load().learner
@@ -319,13 +319,13 @@ def test_an_environment_that_does_not_is_named_and_begins_a_new_episode(
     run = tmp_path / "run"
     assert main([*command(run, 121, "--num-envs", "3", env=env), "--log-freq", "40"]) == 0
     assert REASONS[env] in (said := capsys.readouterr().out)
-    assert "goes on, but it will begin a new episode" in said
+    assert "continues, but with a new episode" in said
     again = tmp_path / "again"
     shutil.copytree(run, again)
     for folder in (run, again):
         assert main(["resume", str(folder), "--steps", "240", "--quiet"]) == 0
         errors = capsys.readouterr().err
-        assert [f"Environment {i} begins a new episode: " in errors for i in range(3)] == [True] * 3
+        assert [f"Environment {i} starts a new episode: " in errors for i in range(3)] == [True] * 3
         assert errors.count(REASONS[env]) == 3
         (resumed,) = json.loads((folder / "meta.json").read_text())["resumed"]
         assert resumed["step"] == 123
@@ -454,10 +454,10 @@ def test_without_its_replay_memory_a_run_goes_on_and_says_what_it_lost(
 ) -> None:
     run = tmp_path / "run"
     assert main(command(run, 100, "--save-replay", "false", "--log-freq", "10")) == 0
-    assert "goes on, but it will begin with an empty replay memory (--save-replay false)" in capsys.readouterr().out
+    assert "continues, but with an empty replay buffer (--save-replay false)" in capsys.readouterr().out
     assert not (run / "checkpoints" / "replay").exists()
     assert main(["resume", str(run), "--steps", "200", "--quiet"]) == 0
-    loss = "The replay memory was not saved: learning pauses until a new one has learning_starts transitions."
+    loss = "The replay buffer was not saved: learning pauses until it holds learning_starts transitions again."
     assert f"bdqn: {loss}" in capsys.readouterr().err
     (resumed,) = json.loads((run / "meta.json").read_text())["resumed"]
     assert (resumed["step"], resumed["lost"]) == (100, [loss])

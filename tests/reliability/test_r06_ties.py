@@ -97,8 +97,8 @@ def test_even_sealed_again_an_agent_of_another_moment_is_refused(finished_run: P
     for name in ("agent.json", "agent.safetensors"):
         shutil.copy(finished_run / "checkpoints" / BEFORE / name, newest / name)
     forge(newest)
-    assert "do not belong to 600 decisions" in refusal(newest)
-    with pytest.raises(CheckpointError, match="do not belong to 600 decisions"):
+    assert "do not match 600 decisions" in refusal(newest)
+    with pytest.raises(CheckpointError, match="do not match 600 decisions"):
         bdqn.load(newest)
 
 

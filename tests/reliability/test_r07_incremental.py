@@ -91,7 +91,7 @@ def train(learner: Learner, checkpoints: Checkpoints, interval: int, count: int)
         before, written = files(checkpoints.folder), written_so_far()
         for step, _ in enumerate(learner.steps(interval), 1):
             if step % SEAL_FREQ == 0:
-                checkpoints.keep_up(learner)
+                checkpoints.write_segments(learner)
         start = time.perf_counter()
         checkpoints.save(learner)
         seconds = time.perf_counter() - start
@@ -104,7 +104,7 @@ def train(learner: Learner, checkpoints: Checkpoints, interval: int, count: int)
 
 
 def assert_only_what_is_needed_is_there(checkpoints: Checkpoints) -> None:
-    needed = {segment["name"] for folder in checkpoints.generations() for segment in manifest_of(folder)["segments"]}
+    needed = {segment["name"] for folder in checkpoints.paths() for segment in manifest_of(folder)["segments"]}
     assert {path.name for path in (checkpoints.folder / "replay").iterdir()} == needed
 
 
@@ -137,7 +137,7 @@ def test_without_checkpoints_the_disk_holds_no_more_than_the_memory(tmp_path: Pa
     most = 0
     for step, _ in enumerate(learner.steps(5 * ring), 1):
         if step % 100 == 0:
-            checkpoints.keep_up(learner)
+            checkpoints.write_segments(learner)
             most = max(most, sum(files(tmp_path).values()))
     assert 0.7 * ring * FRAME < most <= (ring + 2 * ring // 4) * FRAME
 
@@ -148,7 +148,7 @@ def test_segments_that_a_checkpoint_needs_stay_while_the_memory_moves_on(tmp_pat
     for step, _ in enumerate(learner.steps(3 * ring), 1):
         if step == ring + 100:
             checkpoints.save(learner)
-        checkpoints.keep_up(learner)
+        checkpoints.write_segments(learner)
     restored = Checkpoints(tmp_path).load(Screens, network=network())
     there, expected = restored.learner.agent.replay, random_agent(ring).learn(ring + 100).agent.replay
     np.testing.assert_array_equal(there.frames, expected.frames)

@@ -20,7 +20,7 @@ from bdqn.cli import main
 from bdqn.runs.progress import progress
 from bdqn.runs.schedule import Schedule
 from bdqn.runs.training import train
-from bdqn.runs.writer import RunRecord
+from bdqn.runs.writer import RunWriter
 from support.processes import elsewhere
 
 SMALL: dict[str, Any] = {"learning_starts": 200, "buffer_size": 600, "features": 16, "batch_size": 16}
@@ -59,7 +59,7 @@ def watched(
     learner = bdqn.make(agent, env, **{**SMALL, **settings})
     schedule = Schedule(log_freq=200, save_freq=500)
     Path(folder).mkdir()
-    record = RunRecord(Path(folder), learner, steps, schedule)
+    writer = RunWriter(Path(folder), learner, steps, schedule)
     seen: list[tuple[int, int, int]] = []
 
     def look() -> bool:
@@ -68,8 +68,8 @@ def watched(
             seen.append((now, measure(), living() if objects else 0))
         return False
 
-    with record, progress(steps, quiet=True) as display:
-        train(learner, steps, record, bdqn.Checkpoints(Path(folder) / "checkpoints"), schedule, display, look)
+    with writer, progress(steps, quiet=True) as display:
+        train(learner, steps, writer, bdqn.Checkpoints(Path(folder) / "checkpoints"), schedule, display, look)
     return seen
 
 

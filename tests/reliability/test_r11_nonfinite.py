@@ -452,7 +452,7 @@ def test_a_run_fails_with_one_line_keeps_its_checkpoint_and_goes_on_from_there(
     latest = folder / "checkpoints" / f"gen-{200 if num_envs == 1 else 201:012d}"  # 3 decisions at a time
     assert line.startswith(f"bdqn: {what}")
     assert ENVIRONMENT in line
-    assert line.endswith(f"The latest checkpoint is {latest}; bdqn resume {folder} goes on from there.")
+    assert line.endswith(f"The latest checkpoint is {latest}; bdqn resume {folder} continues from there.")
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["status"], meta["ended"] is None) == ("failed", False)
     assert sorted(path.name for path in latest.parent.glob("gen-*"))[-1] == latest.name
@@ -481,7 +481,7 @@ def test_a_process_that_meets_a_nan_ends_with_code_1_and_one_line(tmp_path: Path
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("bdqn: Stopped after 99 decisions: The reward of environment 0 (nan as float32)")
-    assert line.endswith("No checkpoint had been written yet.")
+    assert line.endswith("No checkpoint was written yet.")
     assert json.loads((tmp_path / "run" / "meta.json").read_text())["status"] == "failed"
 
 

@@ -83,7 +83,7 @@ def assert_noticed(checkpoints: Path, path: Path, damage: Damage, rng: random.Ra
             assert Checkpoints(checkpoints).load().damaged == ()
             return "not needed"
         if not sound:
-            with pytest.raises(CheckpointError, match="holds no sound checkpoint") as caught:
+            with pytest.raises(CheckpointError, match="holds no valid checkpoint") as caught:
                 Checkpoints(checkpoints).load()
             assert path.name in str(caught.value)
             assert sorted(checkpoints.glob("gen-*")) == generations  # nothing to go on from: all stays as it is
@@ -155,7 +155,7 @@ def test_the_run_goes_on_from_the_checkpoint_before_and_ends_byte_for_byte_the_s
     newest = max((run / "checkpoints").glob("gen-*"))
     lost = goes_on_the_same(run, extended_run, newest / "agent.safetensors", flip, random.Random(4))
     assert len(lost) == 1
-    assert f"damaged checkpoint was passed over: {newest / 'agent.safetensors'} is damaged" in lost[0]
+    assert f"Skipped a damaged checkpoint: {newest / 'agent.safetensors'} is damaged" in lost[0]
     assert lost[0] in capsys.readouterr().err  # said, and not only noted
 
 

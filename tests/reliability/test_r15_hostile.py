@@ -235,12 +235,12 @@ def test_a_name_leads_nowhere_even_if_all_else_fits(newest: Path, rejected: Libr
     (newest / "folder").mkdir()
     shutil.copy(newest / "agent.json", newest / name)
     forge(newest, at("members", 0, "name", value=name))
-    assert "is no file name" in rejected(newest)
+    assert "is not a valid file name" in rejected(newest)
 
 
 def test_a_manifest_is_not_read_beyond_its_limit(newest: Path, rejected: Library) -> None:
     os.truncate(newest / "manifest.json", 2**43)
-    assert "where 16,777,216 are expected at most" in rejected(newest)
+    assert "but at most 16,777,216 are allowed" in rejected(newest)
 
 
 # --- values ---------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_a_record_of_the_wrong_kind_is_refused_before_a_table_is_touched(
             forge(newest, members={"run.json": good})
             forge_json(newest, "run.json", without(key) if wrong is MISSING else at(key, value=wrong))
             assert main(["resume", str(run), "--steps", "700", "--quiet"]) == 2
-            assert capsys.readouterr().err == "bdqn: The checkpoint's run.json does not describe a run.\n"
+            assert capsys.readouterr().err == "bdqn: run.json in the checkpoint is not a valid run state.\n"
     assert {path: path.read_bytes() for path in run.glob("*.csv")} == tables
 
 
@@ -434,7 +434,7 @@ def test_a_posterior_larger_than_the_saved_one_is_not_made(newest: Path, rejecte
     """With one layer the weights are few, but the regression's matrices, 384 MB, would fit this machine."""
     forge_arrays(newest, "agent.safetensors", at("online/head.dense.0.weight", value=np.zeros((2_000, 4), np.float32)))
     forge(newest, lambda m: m["about"]["settings"].update(features=2_000, mlp_layers=1))
-    assert "2,000 features, but does not hold as much" in rejected(newest)
+    assert "2,000 features, but holds fewer" in rejected(newest)
 
 
 # --- generators and environments ------------------------------------------------------------------------------
@@ -586,7 +586,7 @@ def test_what_is_no_file_of_the_right_size_is_not_read(
 def test_a_file_that_is_larger_than_memory_is_not_read_even_where_it_is_meant(newest: Path, rejected: Library) -> None:
     forge(newest, at("members", 1, "size", value=2**43))
     sparse(newest / "agent.safetensors")
-    assert "more than there is free memory" in rejected(newest)
+    assert "bytes of memory to be read, but less is free" in rejected(newest)
 
 
 @pytest.mark.parametrize("name", ["episodes.csv", "metrics.csv", "timing.csv", "monitor.csv", "command.txt"])

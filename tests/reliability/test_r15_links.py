@@ -30,7 +30,7 @@ from bdqn.sweep.cluster import NOT_SHARED, run_trial
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local, Process
 from bdqn.sweep.plan import read_sweep
-from bdqn.tune.study import _take_back_half_a_line
+from bdqn.tune.study import _drop_incomplete_line
 from support.pages import write_evaluation, write_run
 from support.sweeps import sweep_file
 
@@ -114,7 +114,7 @@ def test_only_plain_files_within_bounds_are_read(tmp_path: Path, kind: Kind, rea
     path = tmp_path / "file"
     path.write_text("{}\n")
     kind(path)
-    with pytest.raises(UnsafeFile, match=r"file (is a (link|pipe)|has 8,796,093,022,208 bytes where)") as caught:
+    with pytest.raises(UnsafeFile, match=r"file (is a (link|pipe)|has 8,796,093,022,208 bytes, but at most)") as caught:
         read(path)
     assert str(path) in str(caught.value)
 
@@ -124,13 +124,13 @@ def test_only_plain_files_are_written_to(tmp_path: Path, kind: Kind) -> None:
     path = tmp_path / "file"
     path.write_text("mine\n")
     kind(path)
-    with pytest.raises(UnsafeFile, match=r"is a (link|pipe), where a file is expected"):
+    with pytest.raises(UnsafeFile, match=r"is a (link|pipe), not a regular file"):
         safe_files.open_to_write(path)
 
 
 def test_without_nofollow_a_link_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe_files, "NOFOLLOW", 0)
-    monkeypatch.setattr(safe_files, "_PLAINLY", os.O_NONBLOCK)
+    monkeypatch.setattr(safe_files, "_SAFE_FLAGS", os.O_NONBLOCK)
     (tmp_path / "file").write_text("mine")
     assert safe_files.read(tmp_path / "file", 100) == b"mine"
     link(tmp_path / "file")
@@ -165,7 +165,7 @@ def test_a_table_that_memory_does_not_suffice_for_is_not_begun(tmp_path: Path, m
     monkeypatch.setattr(safe_files, "LARGE", 10)
     monkeypatch.setattr(safe_files, "free_memory", lambda: 100)
     (tmp_path / "table.csv").write_text("step\n" + "1\n" * 50)
-    with pytest.raises(SettingError, match="more than there is free memory"):
+    with pytest.raises(SettingError, match="bytes of memory to be read, but less is free"):
         read_table(tmp_path / "table.csv")
 
 
@@ -209,7 +209,7 @@ def test_a_directory_is_made_anew_and_nothing_is_removed_where_a_link_leads(tmp_
 def test_without_handles_of_directories_files_are_made_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atomic, "_HANDLES", False)
+    monkeypatch.setattr(atomic, "_SUPPORTS_DIR_FD", False)
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".tmp-notes.txt").symlink_to(tmp_path / "mine")
     atomic.write_file(tmp_path / "notes.txt", b"ours")
@@ -407,7 +407,7 @@ def test_a_list_of_trials_leads_nowhere_else(
 ) -> None:
     (two / "trials.csv").write_text(f"trial,group,agent,env,seed\n{trial},bdqn,bdqn,CartPole-v1,0\n")
     assert main(["evaluate", str(two), "--keep"]) == 2
-    assert f"{two / 'trials.csv'} does not describe a trial in line 2" in one_line(capsys)
+    assert f"{two / 'trials.csv'} has no valid trial in line 2" in one_line(capsys)
     assert main(["compare", str(two)]) == 2
     assert "in line 2" in capsys.readouterr().out
 
@@ -415,7 +415,7 @@ def test_a_list_of_trials_leads_nowhere_else(
 @pytest.mark.parametrize("row", ["a,b", "a,b,c,d,e,f", "a,b,c,d,x", f"a,b,c,d,{'9' * 400}", "a,b,c,d,-1"])
 def test_a_row_that_is_no_trial_is_named(two: Path, row: str) -> None:
     (two / "trials.csv").write_text(f"trial,group,agent,env,seed\n{row}\n")
-    with pytest.raises(DamagedFile, match=r"trials\.csv does not describe a trial in line 2"):
+    with pytest.raises(DamagedFile, match=r"trials\.csv has no valid trial in line 2"):
         SweepFolder(two).rows()
     assert "in line 2" in read_runs([two]).remarks[0]
 
@@ -484,7 +484,7 @@ def test_a_study_that_is_no_file_is_refused(tmp_path: Path, kind: Kind) -> None:
     (tmp_path / "study.jsonl").write_text("{}\n{")
     kind(tmp_path / "study.jsonl")
     with pytest.raises(UnsafeFile, match=r"study\.jsonl"):
-        _take_back_half_a_line(tmp_path / "study.jsonl")
+        _drop_incomplete_line(tmp_path / "study.jsonl")
 
 
 def test_a_sweep_file_of_the_users_may_be_a_link_or_a_pipe_but_not_endless(

@@ -158,7 +158,7 @@ def test_a_table_that_tells_no_time_is_named(
     lines = (run / name).read_text().splitlines()
     (run / name).write_text("\n".join([*lines[:2], *[row] * (len(lines) - 2)]) + "\n")
     assert main(["resume", str(run), "--steps", "650"]) == 2
-    assert f"{run / name} ends with a row that tells no time" in capsys.readouterr().err
+    assert f"{run / name} is damaged: its last row has no valid time" in capsys.readouterr().err
 
 
 NONSENSE: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -236,7 +236,7 @@ def _sweep(run: Path, folder: Path) -> Path:
 
 def test_a_sweep_file_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(f"steps = {DEEP}")
-    with pytest.raises(SettingError, match=r"sweep\.toml is no TOML file: it is nested too deeply"):
+    with pytest.raises(SettingError, match=r"sweep\.toml is not a valid TOML file: it is nested too deeply"):
         read_sweep(tmp_path / "sweep.toml")
 
 

@@ -15,15 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bdqn.cli.running import train_recorded
+from bdqn.cli.running import run_training
 from bdqn.config.memory import free_memory
 from bdqn.learner import make
 from bdqn.runs.progress import progress
 from bdqn.runs.schedule import Schedule
 from bdqn.runs.training import SEAL_FREQ, save
 from bdqn.runs.training import train as train_run
-from bdqn.runs.writer import RunRecord
-from bdqn.storage.checkpoints import Checkpoints, load
+from bdqn.runs.writer import RunWriter
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.saved_agents import load
 from support.cartpole import go_on, saved, status, train
 from support.forks import Process, Server, wait_until
 from support.processes import TESTS, elsewhere
@@ -48,7 +49,7 @@ def interrupt(process: Process, number: signal.Signals, folder: Path) -> None:
     print(f"{number.name}: {time.monotonic() - began:.2f} s to the exit")
     assert process.errors == ""
     assert status(folder) == "interrupted"
-    assert f"Interrupted after {saved(folder):,} decisions.\nGo on with it: bdqn resume {folder}\n" in process.output
+    assert f"Interrupted after {saved(folder):,} decisions.\nResume it: bdqn resume {folder}\n" in process.output
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def train_until(folder: Path, steps: int, stop_in_refit: int | None) -> int:
     schedule = Schedule(log_freq=50, eval_freq=50, eval_episodes=1)
     checkpoints = Checkpoints(folder / "checkpoints")
     folder.mkdir(exist_ok=True)
-    restored = checkpoints.load() if checkpoints.generations() else None
+    restored = checkpoints.load() if checkpoints.paths() else None
     learner = restored.learner if restored else make("bdqn", "CartPole-v1", seed=5, **REFITS)
     going_on = {"state": restored.run, "resumed": {}} if restored else {}
     looks = 0
@@ -118,8 +119,8 @@ def train_until(folder: Path, steps: int, stop_in_refit: int | None) -> int:
         looks += learner.agent.fit_due
         return stop_in_refit is not None and looks >= stop_in_refit
 
-    with RunRecord(folder, learner, steps, schedule, **going_on) as record, progress(steps, quiet=True) as display:
-        complete = train_run(learner, steps, record, checkpoints, schedule, display, stop)
+    with RunWriter(folder, learner, steps, schedule, **going_on) as writer, progress(steps, quiet=True) as display:
+        complete = train_run(learner, steps, writer, checkpoints, schedule, display, stop)
     assert complete == (stop_in_refit is None or looks < stop_in_refit)
     assert learner.agent.fit_due == (not complete)
     return looks
@@ -190,7 +191,7 @@ def full_memory(path: str, frames_held: int, log_freq: int, learning_starts: int
     learner = make("bdqn", "ALE/Pong-v5", buffer_size=frames_held, learning_starts=learning_starts)
     checkpoints = Checkpoints(folder / "checkpoints")
     schedule = Schedule(log_freq=log_freq)
-    record = RunRecord(folder, learner, FRAMES, schedule)
+    writer = RunWriter(folder, learner, FRAMES, schedule)
     replay, rng = learner.agent.replay, np.random.default_rng(0)
     frames = rng.integers(256, size=(1_000, *learner.agent.spec.shape), dtype=np.uint8)
     no = np.zeros(1, np.bool_)
@@ -199,12 +200,12 @@ def full_memory(path: str, frames_held: int, log_freq: int, learning_starts: int
         obs = frames[i % 1_000][None]
         replay.add(np.zeros(1, np.int64), np.ones(1), obs, no, no, obs)
         if i % SEAL_FREQ == 0:
-            checkpoints.keep_up(learner)
+            checkpoints.write_segments(learner)
     filled = time.monotonic()
-    save(learner, record, checkpoints)
+    save(learner, writer, checkpoints)
     figures = {"filled": filled - began, "saved": time.monotonic() - filled}
     (folder / "figures.json").write_text(json.dumps(figures))
-    sys.exit(train_recorded(learner, FRAMES, record, checkpoints, schedule, quiet=True))
+    sys.exit(run_training(learner, FRAMES, writer, checkpoints, schedule, quiet=True))
 
 
 def load_full_memory(path: str) -> tuple[float, int, int]:

@@ -12,7 +12,7 @@ from support.cartpole import deterministic_files, saved, status, train
 from support.forks import Process, Server, wait_until
 
 STEPS = 500
-REFUSALS = ("is in use: another process is training in it", "already holds a run: go on with it", "holds no run")
+REFUSALS = ("is in use: another process is training in it", "already holds a run: continue it", "holds no run")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_of_all_that_go_on_with_a_killed_run_at_once_one_does(
         resume = ("resume", str(folder), "--quiet")
         processes = race(forks, [resume, train(folder, STEPS), resume], rng)
         # One that was held up until the run was over has nothing left to do, which is no error.
-        idle = [process for process in processes if "has taken all of its" in process.output]
+        idle = [process for process in processes if "has already taken" in process.output]
         (winner,) = [process for process in processes if process.code == 0 and process not in idle]
         assert winner.errors == ""
         losers = [process for process in processes if process not in (winner, *idle)]

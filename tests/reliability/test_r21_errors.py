@@ -73,12 +73,12 @@ def test_an_error_in_a_step_is_shown_and_the_run_goes_on_from_the_decision_befor
     complete = 249 // num_envs * num_envs
     assert saved(folder) == complete
     assert told.startswith(f"bdqn: Stopped after {complete} decisions by RuntimeError: the simulator is gone")
-    assert f"{folder}/checkpoints/gen-{complete:012d}; bdqn resume {folder} goes on from there." in told
+    assert f"{folder}/checkpoints/gen-{complete:012d}; bdqn resume {folder} continues from there." in told
     assert status(folder) == "failed"
     assert main(["inspect", str(folder)]) == 0
     Crashing.crash_at = 0
     assert main(["resume", str(folder), "--quiet"]) == 0
-    note = "Environment 0 begins a new episode: its last step ended in RuntimeError."
+    note = "Environment 0 starts a new episode: its last step ended in RuntimeError."
     assert note in capsys.readouterr().err
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["status"], meta["resumed"][0]["step"]) == ("finished", complete)
@@ -134,9 +134,9 @@ def test_too_little_memory_in_a_refit_is_told_in_a_sentence(
     folder = tmp_path / "run"
     assert main([*TRAIN, "--save-freq", "50", "--out", str(folder)]) == 1
     (told,) = capsys.readouterr().err.splitlines()
-    assert told.startswith("bdqn: Stopped after 100 decisions: there was not enough memory in a refit (")
-    assert "lower posterior_batch_size or features" in told
-    assert f"bdqn resume {folder} goes on from there." in told
+    assert told.startswith("bdqn: Stopped after 100 decisions: out of memory in a refit (")
+    assert "smaller posterior_batch_size or features" in told
+    assert f"bdqn resume {folder} continues from there." in told
 
 
 def test_what_spoils_the_agent_is_still_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

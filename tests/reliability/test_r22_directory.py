@@ -47,7 +47,7 @@ def test_a_directory_that_holds_something_else_is_refused_and_left_as_it_is(
     before = everything(folder)
     assert main(train(folder, 50)) == 2
     told = capsys.readouterr().err
-    assert "is not empty and holds no run" in told or "cannot be written to" in told
+    assert "is not empty and holds no run" in told or "is not writable" in told
     assert "Traceback" not in told
     assert everything(folder) == before
 
@@ -83,7 +83,7 @@ def test_checkpoints_leave_alone_what_is_not_theirs(tmp_path: Path) -> None:
     assert (tmp_path / ".tmp-mine").read_text() == "mine"
     (tmp_path / "other" / "replay").mkdir(parents=True)
     (tmp_path / "other" / "replay" / "game.mp4").write_text("mine")
-    with pytest.raises(FileExistsError, match="no replay segments: choose another directory"):
+    with pytest.raises(FileExistsError, match="not replay segments: choose another directory"):
         Checkpoints(tmp_path / "other").save(learner)
     assert (tmp_path / "other" / "replay" / "game.mp4").read_text() == "mine"
 
@@ -109,7 +109,7 @@ def test_without_its_lock_a_second_process_is_still_kept_out(forks: Server, tmp_
     (folder / "lock").unlink()
     second = forks.run("resume", str(folder), "--quiet")
     assert (second.code, "is in use: another process is training in it" in second.errors) == (2, True)
-    wait_until(lambda: "lock was removed and has been made again" in process.errors, process)
+    wait_until(lambda: "lock was removed and has been restored" in process.errors, process)
     assert (folder / "lock").exists()
     process.kill()
     assert forks.run("inspect", str(folder)).code == 0
@@ -123,7 +123,7 @@ def test_a_directory_that_another_process_took_over_is_left_to_it(forks: Server,
     (folder / "other").touch()
     (folder / "other").replace(folder / "lock")
     assert process.wait() == 1
-    assert f"Another process has taken {folder} over, so nothing more was written to it." in process.errors
+    assert f"Another process has taken over {folder}, so nothing more was written to it." in process.errors
     assert forks.run("inspect", str(folder)).code == 0
 
 
@@ -132,7 +132,7 @@ def test_a_lock_that_became_a_link_is_told_as_one(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     (tmp_path / "link").symlink_to(tmp_path / "mine")
     (tmp_path / "link").replace(tmp_path / "lock")
-    with pytest.raises(DirectoryLost, match=r"lock is a link, where a file is expected.* nothing more was written"):
+    with pytest.raises(DirectoryLost, match=r"lock is a link, not a regular file.* nothing more was written"):
         claim.check()
     claim.release()
 
@@ -145,8 +145,8 @@ def test_a_run_follows_its_directory(forks: Server, tmp_path: Path) -> None:
     folder.rename(moved)
     assert process.wait() == 1
     first, last = process.errors.splitlines()
-    assert first == f"bdqn: {folder} was moved: the run goes on in {moved}."
-    assert last == f"bdqn: {folder} was moved while the run went on: its files are in {moved}."
+    assert first == f"bdqn: {folder} was moved: the run continues in {moved}."
+    assert last == f"bdqn: {folder} was moved during the run: its files are in {moved}."
     assert f"Evaluate it: bdqn evaluate '{moved}'" in process.output
     assert not folder.exists()
     assert deterministic_files(moved) == deterministic_files(unharmed)
@@ -170,8 +170,8 @@ def test_of_a_directory_that_was_removed_all_is_written_again_that_can_be(
     assert process.wait() == 1
     place = next(tmp_path.glob("run_rescued_*")) if taken else folder
     told = process.errors.splitlines()[-1]
-    assert f"{folder} was removed while the run went on. Its tables and a checkpoint were written again" in told
-    assert f"bdqn resume {place} goes on from there." in told
+    assert f"{folder} was removed during the run. Its tables and a new checkpoint were written to" in told
+    assert f"bdqn resume {place} continues from there." in told
     steps = saved(place)
     assert forks.run("inspect", str(place)).code == 0
     assert forks.run("resume", str(place), "--quiet", "--steps", str(steps + 200)).code == 0
@@ -291,7 +291,7 @@ def test_tables_and_segments_that_are_removed_are_written_again(
             path.unlink()
 
     assert interfered(run, remove) == 0
-    assert "had been removed, and were written again" in capsys.readouterr().err
+    assert "Restored files that were removed from" in capsys.readouterr().err
     undisturbed = tmp_path / "undisturbed"
     assert interfered(undisturbed, lambda: None) == 0
     for name in ("episodes.csv", "metrics.csv", "config.toml"):

@@ -156,7 +156,7 @@ def test_figures_come_in_other_formats_and_as_the_same_bytes(
 
 def test_a_format_that_there_is_not_is_refused(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(sweep.folder), "--format", "png,pfd"]) == 2
-    assert "There is no format 'pfd' of figures; did you mean pdf" in capsys.readouterr().err
+    assert "Unknown figure format 'pfd'; did you mean pdf" in capsys.readouterr().err
 
 
 def test_small_scores_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +202,7 @@ def test_a_lower_level_is_narrower(sweep: Folder, tmp_path: Path, capsys: pytest
     assert widths[0] < widths[1]
     assert "intervals of 99 %" in capsys.readouterr().out
     assert main(["compare", str(sweep.folder), "--level", "95"]) == 2
-    assert "--level must lie between 0 and 1" in capsys.readouterr().err
+    assert "--level must be between 0 and 1" in capsys.readouterr().err
 
 
 def test_the_baseline_can_be_chosen(sweep: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +210,7 @@ def test_the_baseline_can_be_chosen(sweep: Folder, tmp_path: Path, capsys: pytes
     assert float(table(tmp_path / "page", "ratio")[ENV, "old", "final"]["estimate"]) == pytest.approx(0.5)
     assert not (sweep.folder / "tables.csv").exists()
     assert main(["compare", str(sweep.folder), "--baseline", "nwe"]) == 2
-    assert "There is no group 'nwe'; did you mean new" in capsys.readouterr().err
+    assert "Unknown group 'nwe'; did you mean new" in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_tables(sweep: Folder, tmp_path: Path) -> None:
@@ -419,4 +419,4 @@ def test_a_sweep_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixtu
     folder = Folder(tmp_path / "sweep")
     folder.add("old", ENV, 0, [])
     assert main(["compare", str(folder.folder)]) == 2
-    assert "holds no trial with a finished episode yet" in capsys.readouterr().err
+    assert "no trial has a finished episode yet" in capsys.readouterr().err

@@ -102,9 +102,9 @@ def test_a_directory_without_runs_is_said_in_a_sentence(
 def test_compare_needs_to_know_where_its_files_go(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     single = runs / ENV / "bdqn" / "now_s0"
     assert main(["compare", str(single)]) == 2
-    assert "is a single run: give a directory with several below it" in capsys.readouterr().err
+    assert "is a single run: give several runs, or a directory with several below it" in capsys.readouterr().err
     assert main(["compare", str(runs / ENV / "bdqn"), str(runs / ENV / "ddqn")]) == 2
-    assert "say by --out DIR where tables and curves go" in capsys.readouterr().err
+    assert "--out DIR is required: where to write tables and curves" in capsys.readouterr().err
     assert not (single / "runs.csv").exists()
 
 

@@ -13,7 +13,8 @@ from bdqn.config.settings import SettingError
 from bdqn.envs.supervision import time_limit
 from bdqn.runs import evaluation
 from bdqn.runs.evaluation import Evaluation, evaluate
-from bdqn.storage.checkpoints import AGENT, ENVIRONMENTS, REPLAY_TAIL
+from bdqn.storage.checkpoints import ENVIRONMENTS, REPLAY_TAIL
+from bdqn.storage.saved_agents import AGENT
 from support.cli import Train
 
 SMALL = {"learning_starts": 100, "buffer_size": 2000, "features": 16}
@@ -101,7 +102,9 @@ def test_a_run_says_when_an_evaluation_was_cut(
     with time_limit(20):
         folder = train("run", *words, steps=100)
     (told,) = capsys.readouterr().err.splitlines()
-    assert told.startswith("bdqn: In the evaluation after 50 decisions 2 of 2 episodes did not end within 20 decisions")
+    assert told.startswith(
+        "bdqn: In the evaluation after 50 decisions, 2 of 2 episodes did not end within 20 decisions"
+    )
     assert "--eval-max-steps" in told
     assert main(["evaluate", str(folder), "--episodes", "2", "--max-steps", "7"]) == 0
     assert "2 of 2 episodes did not end within 7 decisions (--max-steps)" in capsys.readouterr().out

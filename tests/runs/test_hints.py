@@ -12,7 +12,7 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.runs import hints
-from bdqn.runs.hints import Directions, command
+from bdqn.runs.hints import NextCommands, command
 from support.cli import SMALL
 
 MODULE = """
@@ -33,9 +33,9 @@ def test_after_python_m_bdqn_the_printed_commands_work_with_a_module_of_the_curr
 
     program = f"{sys.executable} -m bdqn train --env my_envs:Mine-v0 --agent ddqn --steps 300 --out 'a run'"
     printed = shell(" ".join([program, *SMALL]))
-    (resume,) = re.findall(r"if interrupted +(.*) goes on", printed)
+    (resume,) = re.findall(r"if interrupted +(.*) continues", printed)
     (evaluate,) = re.findall(r"Evaluate it: (.*)", printed)
-    assert "has taken all of its 300 decisions" in shell(resume)
+    assert "has already taken 300 decisions" in shell(resume)
     assert "ddqn on my_envs:Mine-v0 after 300 decisions" in shell(f"{evaluate} --episodes 1")
 
 
@@ -53,8 +53,8 @@ def test_a_hint_begins_as_the_command_did(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_an_environment_is_given_again_only_where_its_id_imports_a_module() -> None:
-    assert Directions("run", "CartPole-v1").resume == "bdqn resume run"
-    assert Directions("run", "my_envs:Mine-v0").evaluate == "bdqn evaluate run --env my_envs:Mine-v0"
+    assert NextCommands("run", "CartPole-v1").resume == "bdqn resume run"
+    assert NextCommands("run", "my_envs:Mine-v0").evaluate == "bdqn evaluate run --env my_envs:Mine-v0"
 
 
 def test_a_module_that_is_not_found_is_told_with_the_way_to_it(capsys: pytest.CaptureFixture[str]) -> None:

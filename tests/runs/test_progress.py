@@ -14,7 +14,7 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.runs import progress
-from bdqn.runs.progress import Lines, figure, unheard_is_fine
+from bdqn.runs.progress import Lines, format_return, ignoring_output_errors
 from support.cli import SMALL
 
 
@@ -47,7 +47,7 @@ def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: 
 )
 def test_a_return_is_shown_with_digits_that_mean_something(value: float | None, text: str) -> None:
     """On a task that pays 0 or 1, one decimal would say 0.0 for most of the training."""
-    assert figure(value) == text
+    assert format_return(value) == text
 
 
 def test_a_clock_that_stands_still_is_no_error(
@@ -77,7 +77,7 @@ def test_evaluations_are_shown_as_they_come(
     rows = (tmp_path / "run" / "evaluations.csv").read_text().splitlines()[1:]
     for row in rows:
         step, mean, std, _ = row.split(",")
-        figures = f"mean return {figure(float(mean))}, std {figure(float(std))} (2 episodes)"
+        figures = f"mean return {format_return(float(mean))}, std {format_return(float(std))} (2 episodes)"
         assert f"Evaluation after {step} steps: {figures}" in printed
     assert len(rows) == 2
 
@@ -85,7 +85,7 @@ def test_evaluations_are_shown_as_they_come(
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.progress(100, quiet=True) as silent:
         silent.show(50, 1.0)
-        silent.tell("Evaluation")
+        silent.log("Evaluation")
     assert capsys.readouterr().out == ""
 
 
@@ -94,7 +94,7 @@ def test_printing_that_nobody_reads_is_no_error() -> None:
     os.close(reader)
     with open(writer, "w") as stream:
         for _ in range(2):  # once it fails, then it goes nowhere
-            with unheard_is_fine(stream):
+            with ignoring_output_errors(stream):
                 print("21.0", file=stream)
 
 
@@ -102,11 +102,11 @@ def test_printing_that_nobody_reads_is_no_error() -> None:
 def test_printing_to_a_full_disk_or_a_closed_stream_is_no_error(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         for _ in range(2):
-            with unheard_is_fine(full):
-                print("No checkpoint could be written", file=full)
+            with ignoring_output_errors(full):
+                print("Could not write a checkpoint", file=full)
     closed = (tmp_path / "closed").open("w")
     closed.close()
-    with unheard_is_fine(closed):
+    with ignoring_output_errors(closed):
         print("21.0", file=closed)
 
 
@@ -116,12 +116,12 @@ def test_a_disk_that_has_room_again_gets_the_next_line(tmp_path: Path) -> None:
         handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
         try:
-            with unheard_is_fine(log):
+            with ignoring_output_errors(log):
                 print("Training goes on.", file=log)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
             signal.signal(signal.SIGXFSZ, handler)
-        with unheard_is_fine(log):
+        with ignoring_output_errors(log):
             print("Writing works again.", file=log)
     assert (tmp_path / "log").read_text() == "Writing works again.\n"
 

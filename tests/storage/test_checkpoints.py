@@ -17,7 +17,8 @@ import bdqn
 from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
 from bdqn.storage.checkpoint_files import CheckpointError
-from bdqn.storage.checkpoints import Checkpoints, find_agent
+from bdqn.storage.checkpoints import Checkpoints
+from bdqn.storage.saved_agents import find_agent
 from support.forks import Accident, arrange
 from support.processes import elsewhere
 
@@ -68,7 +69,7 @@ def test_what_is_no_saved_agent_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes.txt").write_text("mine")
     for name in ("file", "folder"):
-        with pytest.raises(FileExistsError, match="is no saved agent: choose another path"):
+        with pytest.raises(FileExistsError, match="is not a saved agent: choose another path"):
             agent.save(tmp_path / name)
     assert (tmp_path / "file").read_text() == (tmp_path / "folder" / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
@@ -139,7 +140,7 @@ def test_settings_can_be_replaced_and_environments_given_again(tmp_path: Path) -
     assert bdqn.load(tmp_path / "agent", buffer_size=50).agent.replay.slots == 50
     by_function = bdqn.make("bdqn", lambda: gym.make("CartPole-v1"), features=8, buffer_size=100)
     by_function.save(tmp_path / "function")
-    with pytest.raises(SettingError, match="not trained on a registered environment: give it again"):
+    with pytest.raises(SettingError, match="not trained on a registered environment: pass it again"):
         bdqn.load(tmp_path / "function")
     assert bdqn.load(tmp_path / "function", lambda: gym.make("CartPole-v1")).num_timesteps == 0
 
@@ -157,21 +158,21 @@ def train(folder: Path, scores: list[float | None], keep: int) -> tuple[Learner,
 
 
 def steps_of(checkpoints: Checkpoints) -> list[int]:
-    return [int(path.name.removeprefix("gen-")) for path in checkpoints.generations()]
+    return [int(path.name.removeprefix("gen-")) for path in checkpoints.paths()]
 
 
 @pytest.mark.parametrize("keep", [1, 2, 4])
 def test_the_newest_stay(tmp_path: Path, keep: int) -> None:
     _, checkpoints = train(tmp_path, [None] * 6, keep)
     assert steps_of(checkpoints) == [40 * i for i in range(7 - keep, 7)]
-    needed = set.union(*map(segments, checkpoints.generations()))
+    needed = set.union(*map(segments, checkpoints.paths()))
     assert names(tmp_path / "replay") == needed
 
 
 def test_the_best_stays_too_without_its_replay(tmp_path: Path) -> None:
     _, checkpoints = train(tmp_path, [1.0, 5.0, 2.0, 3.0, 4.0, 4.5, 0.0], keep=2)
     assert steps_of(checkpoints) == [80, 240, 280]
-    best = checkpoints.generations()[0]
+    best = checkpoints.paths()[0]
     assert segments(best)
     assert not segments(best) & names(tmp_path / "replay")
     expected = learner().learn(80)
@@ -190,7 +191,7 @@ def test_a_better_one_takes_its_place_and_of_equals_the_newer_stays(tmp_path: Pa
 
 def test_the_best_cannot_be_gone_on_from_without_its_replay(tmp_path: Path) -> None:
     _, checkpoints = train(tmp_path, [5.0, *[1.0] * 6], keep=1)
-    best, newest = checkpoints.generations()
+    best, newest = checkpoints.paths()
     shutil.rmtree(newest)
     with pytest.raises(CheckpointError, match=r"env0-\d+-\w+\.safetensors cannot be read"):
         Checkpoints(tmp_path).load()
@@ -211,9 +212,9 @@ def test_one_directory_belongs_to_one_training(tmp_path: Path) -> None:
     agent, checkpoints = train(tmp_path, [None], keep=1)
     with pytest.raises(ValueError, match="belongs to another learner"):
         checkpoints.save(learner(1))
-    with pytest.raises(FileExistsError, match="holds another training's checkpoints"):
+    with pytest.raises(FileExistsError, match="holds checkpoints of another training run"):
         Checkpoints(tmp_path).save(learner(1))
-    assert checkpoints.save(agent) == checkpoints.generations()[0]  # this very moment is saved already
+    assert checkpoints.save(agent) == checkpoints.paths()[0]  # this very moment is saved already
 
 
 def test_a_directory_without_checkpoints_says_so(tmp_path: Path) -> None:

@@ -25,6 +25,20 @@ def test_every_control_character_is_read_back_by_itself() -> None:
         assert tomllib.loads(toml_text(content)) == content, hex(ord(character))
 
 
+def test_delete_is_escaped() -> None:
+    content = {"env_kwargs": {"na\x7fme": "\x7f", "list": ["a\x7f"]}}
+    text = toml_text(content)
+    assert "\x7f" not in text  # U+007F must be escaped, or tomllib refuses the file
+    assert tomllib.loads(text) == content
+
+
+def test_keys_keep_their_order_and_none_is_left_out() -> None:
+    content = {"z": 1, "a": None, "table": {"y": 2, "b": None, "c": {"n": None}}, "m": "last value before the tables"}
+    read = tomllib.loads(toml_text(content))
+    assert list(read) == ["z", "m", "table"]
+    assert list(read["table"].items()) == [("y", 2), ("c", {})]
+
+
 @pytest.mark.parametrize(
     "value",
     [True, 0, -(10**30), 1e-300, -0.5, 1e16, float("inf"), "", "'\"\\", [], [[1.5], ["x"]], {"": {"a b": [{}]}}],

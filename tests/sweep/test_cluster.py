@@ -111,7 +111,7 @@ def test_a_sweep_survives_the_death_of_its_raylet(tmp_path: Path, undisturbed: d
 
 @pytest.mark.parametrize(
     ("address", "message"),
-    [("127.0.0.1:1", "Ray cannot be used at 127.0.0.1:1: "), ("locla", "--ray must be local, HOST:PORT or ray://")],
+    [("127.0.0.1:1", "Cannot connect to Ray at 127.0.0.1:1: "), ("locla", "--ray must be local, HOST:PORT or ray://")],
 )
 def test_a_cluster_that_is_not_there_is_named(
     tmp_path: Path, address: str, message: str, capsys: pytest.CaptureFixture[str]

@@ -16,10 +16,10 @@ import pytest
 
 from bdqn.cli import main
 from bdqn.runs.directory import is_locked, locked
-from bdqn.runs.exit_codes import CRASHED, DISK_FULL, LOST
+from bdqn.runs.exit_codes import CRASHED, DISK_FULL, WORKER_LOST
 from bdqn.sweep import engine
 from bdqn.sweep.display import watching
-from bdqn.sweep.engine import Job, Work, carry_out
+from bdqn.sweep.engine import Job, Work, run_sweep
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Local
 from bdqn.sweep.plan import Sweep, Trial, read_sweep
@@ -89,7 +89,7 @@ class Script:
 
 
 def carried_out(sweep: Sweep, folder: SweepFolder, script: Script, retries: int = 0) -> Work:
-    return carry_out(sweep, folder, script, 1, retries, lambda work: None, lambda: False)
+    return run_sweep(sweep, folder, script, 1, retries, lambda work: None, lambda: False)
 
 
 # --- what counts as done ------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_an_environment_that_calls_exit_has_failed(
     monkeypatch.setitem(sys.modules, ENV.partition(":")[0], None)
     monkeypatch.setattr("bdqn.envs.catalog.import_module", lambda name: sys.exit(0))
     assert main([*train(tmp_path / "other")]) == 2
-    assert "Code of the environment ended the program: sys.exit(0)." in capsys.readouterr().err
+    assert "The environment called sys.exit(0)." in capsys.readouterr().err
 
 
 def test_a_pipe_that_breaks_in_an_environment_is_not_our_output(
@@ -197,16 +197,16 @@ def test_a_full_disk_is_waited_for_and_then_named(
     assert len(script.begun) == 2  # once there was not even room for its log
     (message,) = work.failed.values()
     assert f"could not be written to {folder.disk()}" in message
-    assert "MB free). Make room: the same command goes on" in message
+    assert "MB free). Free some space, then rerun the command" in message
 
 
-@pytest.mark.parametrize("code", [LOST, CRASHED, -9])
+@pytest.mark.parametrize("code", [WORKER_LOST, CRASHED, -9])
 def test_what_may_pass_is_tried_again(sweep: Sweep, folder: SweepFolder, code: int) -> None:
     notes = []
     script = Script(code, 0, then=lambda run: script.begun and finish(run, STEPS))
-    work = carry_out(sweep, folder, script, 1, 1, lambda work: notes.extend(work.notes.values()), lambda: False)
+    work = run_sweep(sweep, folder, script, 1, 1, lambda work: notes.extend(work.notes.values()), lambda: False)
     assert (len(work.done), work.notes) == (1, {})
-    assert notes[0].startswith("is begun again after 0 s: ")
+    assert notes[0].startswith("restarts after 0 s: ")
 
 
 def test_a_trial_that_waits_says_what_for(
@@ -222,7 +222,7 @@ def test_a_trial_that_waits_says_what_for(
         return looks > 3
 
     with locked(folder.run(trial), new=False), watching(sweep, folder, quiet=False) as watch:
-        carry_out(sweep, folder, Script(), 1, 0, watch, stop)
+        run_sweep(sweep, folder, Script(), 1, 0, watch, stop)
     assert f"ddqn on CartPole-v1, seed 0 waits for another process that uses {folder.run(trial)}" in (
         capsys.readouterr().out
     )
@@ -248,7 +248,7 @@ def test_a_log_on_a_full_disk_neither_ends_a_training_nor_changes_its_exit_code(
 def test_a_worker_that_is_stuck_is_killed_and_gives_its_directory_up(
     troubled: Path, folder: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "PATIENCE", 0.5)
+    monkeypatch.setattr(engine, "KILL_AFTER", 0.5)
     monkeypatch.setenv(TROUBLE, "stuck:50")
     sweep = read_sweep(troubled)
     (trial,) = sweep.trials
@@ -258,8 +258,8 @@ def test_a_worker_that_is_stuck_is_killed_and_gives_its_directory_up(
     def is_stuck() -> bool:
         return "stuck" in (folder.log(trial).read_text() if folder.log(trial).exists() else "")
 
-    work = carry_out(sweep, folder, Local(), 1, 0, lambda work: None, is_stuck)
-    assert work.notes[trial].startswith("did not end when asked to, stuck in its environment perhaps, and was killed")
+    work = run_sweep(sweep, folder, Local(), 1, 0, lambda work: None, is_stuck)
+    assert work.notes[trial].startswith("did not stop when asked, perhaps stuck in its environment, and was killed")
     assert (work.waiting, work.running) == ([trial], {})
     assert not is_locked(folder.run(trial))
     assert folder.checkpoint(trial) == 40

@@ -112,7 +112,7 @@ def test_what_cannot_work_is_not_retried_and_shown_with_its_message(tmp_path: Pa
     assert "is not finite" in output
     logs = [path.read_text().count("Stopped after") for path in (tmp_path / "out" / "logs").iterdir()]
     assert sorted(logs) == [0, 1]  # it was begun once
-    assert "1 trials failed. The same command tries them again." in errors
+    assert "1 trials failed. Run the same command to retry them." in errors
 
 
 def test_a_trial_that_keeps_dying_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_only_one_sweep_at_a_time_works_in_a_directory(tmp_path: Path, capsys: p
 def test_a_directory_with_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = sweep_file(tmp_path, steps=100, seeds=1)
     assert main(["sweep", str(file), "--out", str(tmp_path)]) == 2
-    assert "is not empty, and holds no sweep" in capsys.readouterr().err
+    assert "is not empty and holds no sweep" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("below", ["a file", "nowhere"])
@@ -206,10 +206,10 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
 def test_the_time_left_goes_by_the_sweeps_own_pace() -> None:
     """A trial that has just begun says 10,000 a second of itself, and learns at 900."""
     pace = Pace()
-    assert pace.of_late(0.0, 50_000, at_first=10_000.0) == 10_000.0, "nothing else is known"
-    assert pace.of_late(30.0, 77_000, at_first=900.0) == 900.0
-    assert pace.of_late(60.0, 110_000, at_first=10_000.0) == 1_000.0
-    assert pace.of_late(360.0, 140_000, at_first=10_000.0) == 100.0, "of the last five minutes: 30,000 in 300 s"
+    assert pace.update(0.0, 50_000, at_first=10_000.0) == 10_000.0, "nothing else is known"
+    assert pace.update(30.0, 77_000, at_first=900.0) == 900.0
+    assert pace.update(60.0, 110_000, at_first=10_000.0) == 1_000.0
+    assert pace.update(360.0, 140_000, at_first=10_000.0) == 100.0, "of the last five minutes: 30,000 in 300 s"
 
 
 def test_the_table_of_a_sweep_shows_names_as_they_are(tmp_path: Path) -> None:
@@ -236,13 +236,13 @@ def test_a_dry_run_imports_no_module(
     file.write_text(file.read_text().replace('"CartPole-v1"', '"games:Grid-v0", "CartPole-v1"'))
     assert main(["sweep", str(file), "--out", str(tmp_path / "out"), "--dry-run", "--workers", "1"]) == 0
     output = capsys.readouterr().out
-    assert "ddqn on games:Grid-v0: not looked at: a dry run does not import games" in output
+    assert "ddqn on games:Grid-v0: not estimated: a dry run does not import games" in output
     assert "ddqn on CartPole-v1: " in output
-    assert "2 trials, 1 at a time: about " in output
-    assert " for those that were looked at" in output
+    assert "2 trials, 1 in parallel: about " in output
+    assert " for the estimated ones" in output
     assert not (tmp_path / "imported").exists()
     assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2  # it does import, before anything starts
-    assert "Code of the environment ended the program: sys.exit(0)." in capsys.readouterr().err
+    assert "The environment called sys.exit(0)." in capsys.readouterr().err
     assert (tmp_path / "imported").exists()
     assert not (tmp_path / "out").exists()
 
@@ -253,6 +253,6 @@ def test_a_dry_run_lists_the_trials_and_writes_nothing(tmp_path: Path, capsys: p
     output = capsys.readouterr().out
     assert output.count("seed ") == 2
     assert "0 of 100,000 decisions" in output
-    assert "2 trials, 1 at a time: about " in output
+    assert "2 trials, 1 in parallel: about " in output
     assert "GB each" in output
     assert not (tmp_path / "out").exists()

@@ -132,27 +132,30 @@ def test_a_scale_is_a_part_of_the_full_sweep(write: Path) -> None:
 def test_a_scale_that_a_file_does_not_have(write: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write.write_text(GOOD + QUICK)
     assert main(["sweep", str(write), "--out", str(tmp_path / "out"), "--scale", "quik"]) == 2
-    assert f"{write}: there is no scale 'quik'; did you mean quick" in capsys.readouterr().err
+    assert f"{write}: unknown scale 'quik'; did you mean quick" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 WRONG = {
     "unknown key of a scale": (
         GOOD + QUICK.replace("seeds", "seads"),
-        "scales.quick: there is no key 'seads'; did you mean seeds",
+        "scales.quick: unknown key 'seads'; did you mean seeds",
     ),
     "a scale with a setting": (
         GOOD + QUICK + "num_envs = 2\n",
-        "scales.short: there is no key 'num_envs'; known: environments, seeds, steps",
+        "scales.short: unknown key 'num_envs'; known: environments, seeds, steps",
     ),
     "a bad value in a scale": (GOOD + QUICK.replace("100", '"few"'), "scales.quick: steps cannot be 'few'"),
-    "a scale without steps": (GOOD + QUICK.replace("100", "0"), "scales.quick: steps must be given, and not be empty"),
+    "a scale without steps": (GOOD + QUICK.replace("100", "0"), "scales.quick: steps must be given and not empty"),
     "a longer scale": (GOOD + QUICK.replace("200", "2_000"), "scales.short: steps must be at most the file's 1,000"),
     "a scale with other seeds": (
         GOOD + QUICK.replace("[1]", "[1, 7]"),
-        "scales.quick: seeds must be among the file's: 7 are not",
+        "scales.quick: seeds must be among the file's; these are not: 7",
     ),
-    "a scale with more seeds": (GOOD + QUICK.replace("[1]", "4"), "scales.quick: seeds must be among the file's: 3"),
+    "a scale with more seeds": (
+        GOOD + QUICK.replace("[1]", "4"),
+        "scales.quick: seeds must be among the file's; these are not: 3",
+    ),
     "a scale with bad seeds": (GOOD + QUICK.replace("[1]", "[-1]"), "scales.quick: seeds must be a number of seeds"),
     "a scale elsewhere": (
         GOOD + QUICK.replace("CartPole-v1", "CartPoel-v1"),
@@ -160,15 +163,24 @@ WRONG = {
     ),
     "a scale nowhere": (
         GOOD + QUICK.replace('"CartPole-v1"', ""),
-        "scales.quick: environments must be given, and not be empty",
+        "scales.quick: environments must be given and not empty",
     ),
-    "a scale called full": (GOOD + QUICK.replace("quick", "full"), "scales.full: the file as it is has this name"),
-    "an empty scale": (GOOD + "[scales.quick]\n", "scales.quick: this must be a table with steps, seeds, environ"),
-    "a scale that is no table": (GOOD + "[scales]\nquick = 3\n", "scales.quick: this must be a table with steps"),
-    "unknown key": (GOOD.replace("steps", "stesp"), "there is no key 'stesp'; did you mean steps"),
+    "a scale called full": (
+        GOOD + QUICK.replace("quick", "full"),
+        "scales.full: this name is reserved for the whole file",
+    ),
+    "an empty scale": (
+        GOOD + "[scales.quick]\n",
+        "scales.quick: a scale must be a table with some of steps, seeds, environ",
+    ),
+    "a scale that is no table": (
+        GOOD + "[scales]\nquick = 3\n",
+        "scales.quick: a scale must be a table with some of steps",
+    ),
+    "unknown key": (GOOD.replace("steps", "stesp"), "unknown key 'stesp'; did you mean steps"),
     "unknown agent": (
         GOOD.replace("agents.bdqn", "agents.bdnq"),
-        "agents.bdnq on CartPole-v1: There is no agent 'bdnq'; did you mean bdqn",
+        "agents.bdnq on CartPole-v1: Unknown agent 'bdnq'; did you mean bdqn",
     ),
     "unknown setting": (
         GOOD.replace("learning_rate", "lerning_rate"),
@@ -187,58 +199,58 @@ WRONG = {
         GOOD.replace("[0.1, 0.01]", "[0.1, 7.0]"),
         "exploration_final_eps must be between 0 and 1, not 7.0",
     ),
-    "empty grid": (GOOD.replace("[0.1, 0.01]", "[]"), "exploration_final_eps is a list without values"),
-    "no agents": (GOOD.split("[agents.bdqn]")[0], "agents must be given, and not be empty"),
+    "empty grid": (GOOD.replace("[0.1, 0.01]", "[]"), "exploration_final_eps is an empty list"),
+    "no agents": (GOOD.split("[agents.bdqn]")[0], "agents must be given and not empty"),
     "no environments": (
         GOOD.replace('"CartPole-v1", "MinAtar/Breakout-v1"', ""),
-        "environments must be given, and not be empty",
+        "environments must be given and not empty",
     ),
-    "no seeds": (GOOD.replace("seeds = 3", "seeds = []"), "seeds must be given, and not be empty"),
-    "negative seed": (GOOD.replace("seeds = 3", "seeds = [0, -1]"), "seeds must be a number of seeds, or a list"),
+    "no seeds": (GOOD.replace("seeds = 3", "seeds = []"), "seeds must be given and not empty"),
+    "negative seed": (GOOD.replace("seeds = 3", "seeds = [0, -1]"), "seeds must be a number of seeds or a list"),
     "a seed twice": (
         GOOD.replace("seeds = 3", "seeds = [1, 1]"),
-        "two trials are the same: bdqn and bdqn on CartPole-v1, seed 1",
+        "two trials are identical: bdqn and bdqn on CartPole-v1, seed 1",
     ),
     "a group twice": (
         GOOD + '[agents.other]\nagent = "bdqn"\n',
-        "two trials are the same: bdqn and other on CartPole-v1, seed 0",
+        "two trials are identical: bdqn and other on CartPole-v1, seed 0",
     ),
     "the preset's own value": (
         GOOD + '[agents.other]\nagent = "bdqn"\ngamma = 0.99\n',
-        "two trials are the same: bdqn and other on CartPole-v1, seed 0",
+        "two trials are identical: bdqn and other on CartPole-v1, seed 0",
     ),
     "a value written twice": (
         GOOD.replace("[0.1, 0.01]", "[1, 1.0]"),
-        "two trials are the same: careful exploration_final_eps=1 and careful exploration_final_eps=1.0",
+        "two trials are identical: careful exploration_final_eps=1 and careful exploration_final_eps=1.0",
     ),
     "a name twice": (
         GOOD + "[agents.'careful exploration_final_eps=0.1']\nagent = 'dqn'\n",
-        "two groups are called careful exploration_final_eps=0.1",
+        "two groups are named careful exploration_final_eps=0.1",
     ),
     "no name": (
         GOOD.replace("agents.careful", "agents.''"),
-        "agents.'' must be a name of 1 to 80 printable characters",
+        "agents.'': a name must have 1 to 80 printable characters",
     ),
-    "a name of two lines": (GOOD.replace("agents.careful", 'agents."a\\nb"'), "agents.'a\\nb' must be a name"),
-    "a long name": (GOOD.replace("agents.careful", f"agents.{'x' * 81}"), "must be a name of 1 to 80 printable"),
+    "a name of two lines": (GOOD.replace("agents.careful", 'agents."a\\nb"'), "agents.'a\\nb': a name must have"),
+    "a long name": (GOOD.replace("agents.careful", f"agents.{'x' * 81}"), ": a name must have 1 to 80 printable"),
     "several agents": (
         GOOD.replace('"ddqn"', '["ddqn", "dqn"]'),
         "agents.careful: agent must be the name of one agent",
     ),
     "an agent that is a number": (GOOD.replace('"ddqn"', "3"), "agent must be the name of one agent, not 3"),
     "seeds in words": (GOOD.replace("seeds = 3", "seeds = true"), "seeds cannot be True"),
-    "a seed that is no integer": (GOOD.replace("seeds = 3", "seeds = [1.0]"), "or a list of integers from 0 on"),
-    "too many seeds": (GOOD.replace("seeds = 3", "seeds = 1_000_000_000"), "seeds must be at most 10,000"),
+    "a seed that is no integer": (GOOD.replace("seeds = 3", "seeds = [1.0]"), "or a list of integers of at least 0"),
+    "too many seeds": (GOOD.replace("seeds = 3", "seeds = 1_000_000_000"), "there can be at most 10,000 seeds"),
     "a nested list": (GOOD.replace("[0.1, 0.01]", "[[0.1], [0.01]]"), "exploration_final_eps must be float, not [0.1]"),
-    "no steps": (GOOD.replace("1_000", "0"), "steps must be given, and not be empty"),
+    "no steps": (GOOD.replace("1_000", "0"), "steps must be given and not empty"),
     "too many threads": ("threads = 100_000\n" + GOOD, "threads must be between 1 and"),
     "negative steps": (GOOD.replace("1_000", "-5"), "steps must be at least 1, not -5"),
     "too many environments": ("num_envs = 100_000_000\n" + GOOD, "num_envs must be at most 4096, not 100000000"),
-    "no module": (GOOD.replace("CartPole-v1", "my games:Grid-v0"), "'my games:Grid-v0' is no Gymnasium id"),
+    "no module": (GOOD.replace("CartPole-v1", "my games:Grid-v0"), "'my games:Grid-v0' is not a valid Gymnasium id"),
     "steps in words": (GOOD.replace("1_000", '"many"'), "steps cannot be 'many'"),
     "no table": (GOOD.replace("[agents.bdqn]", "[agents]\nbdqn = 3"), "agents.bdqn must be a table, not 3"),
-    "unknown preset": ('preset = "papre"\n' + GOOD, "There is no preset 'papre'; did you mean paper"),
-    "no TOML": (GOOD + "[agents", "is no TOML file"),
+    "unknown preset": ('preset = "papre"\n' + GOOD, "Unknown preset 'papre'; did you mean paper"),
+    "no TOML": (GOOD + "[agents", "is not a valid TOML file"),
 }
 
 

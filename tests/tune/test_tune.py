@@ -21,7 +21,7 @@ from bdqn.sweep.plan import Sweep, Trial
 from bdqn.tune import frozen
 from bdqn.tune.frozen import Donor, Stage, Tried, as_settings, candidates, load_donor, paper_grid, play
 from bdqn.tune.space import Range, Search, read_search
-from bdqn.tune.study import Outcome, carry_out_search, open_study, outcomes
+from bdqn.tune.study import Outcome, open_study, outcomes, run_search
 
 SMALL = {"learning_starts": 100, "features": 16, "buffer_size": 2_000}
 VALUES = {
@@ -146,7 +146,7 @@ def test_a_memory_of_several_environments_is_copied_whole(stack: int) -> None:
         obs = now
     copy = Replay(200, shape, np.float32, stack=stack)
     copy.start(np.zeros((1, *shape), np.float32))
-    frozen.copy_memory(source, copy)
+    frozen.copy_replay(source, copy)
     copy.start(np.zeros((1, *shape), np.float32))
     one, other = (replay.gather(*replay.index()) for replay in (source, copy))
     orders = [np.argsort(batch.reward) for batch in (one, other)]  # no two rewards are the same
@@ -177,8 +177,8 @@ def test_agents_with_the_same_layers_will_do(agent: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("bootstrapped", "layers of bootstrapped do not fit"),
-        ("bdqn-deep", "layers of bdqn-deep do not fit"),
+        ("bootstrapped", "network of bootstrapped does not support"),
+        ("bdqn-deep", "network of bdqn-deep does not support"),
         ("random", "learns no features"),
     ],
 )
@@ -306,13 +306,13 @@ def silent(sweep: Sweep) -> AbstractContextManager[Callable[..., None]]:
     return nullcontext(lambda work: None)
 
 
-def carry_out(search: Search, out: Path, engine: Here, workers: int = 1) -> list[Outcome]:
+def run_sweep(search: Search, out: Path, engine: Here, workers: int = 1) -> list[Outcome]:
     """Everything that came of it this time."""
     out.mkdir(exist_ok=True)
     folder = SweepFolder(out)
     folder.prepare(Sweep(search.content["steps"], ()))
     study = open_study(search, out)
-    return list(carry_out_search(search, study, folder, engine, workers, 0, silent, lambda: False))
+    return list(run_search(search, study, folder, engine, workers, 0, silent, lambda: False))
 
 
 def search_of(folder: Path, text: str = FILE) -> Search:
@@ -323,7 +323,7 @@ def search_of(folder: Path, text: str = FILE) -> Search:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
     folder = tmp_path_factory.mktemp("search")
-    return carry_out(search_of(folder), folder / "out", Here())
+    return run_sweep(search_of(folder), folder / "out", Here())
 
 
 def test_a_search_tries_what_its_file_says(undisturbed: list[Outcome]) -> None:
@@ -340,7 +340,7 @@ def test_a_search_can_be_extended_and_is_then_the_same(tmp_path: Path, undisturb
     shorter = search_of(tmp_path, FILE.replace("trials = 4", "trials = 2"))
     search, out = search_of(tmp_path), tmp_path / "out"
     engines = [Here(), Here(), Here()]
-    first, second, third = (carry_out(s, out, e) for s, e in zip((shorter, search, search), engines, strict=True))
+    first, second, third = (run_sweep(s, out, e) for s, e in zip((shorter, search, search), engines, strict=True))
     assert first + second == undisturbed
     assert third == []
     assert [engine.begun for engine in engines] == [2, 2, 0]
@@ -350,11 +350,11 @@ def test_a_search_can_be_extended_and_is_then_the_same(tmp_path: Path, undisturb
 def test_a_killed_search_goes_on_with_what_was_begun(tmp_path: Path, undisturbed: list[Outcome]) -> None:
     search, out = search_of(tmp_path), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        carry_out(search, out, Here(killed_at=1))
+        run_sweep(search, out, Here(killed_at=1))
     study = out / "study.jsonl"
     study.write_bytes(study.read_bytes() + b'{"op_code":')  # it was killed in the middle of a line, too
     assert [trial.state.name for trial in open_study(search, out).trials] == ["COMPLETE", "RUNNING"]
-    carry_out(search, out, Here())
+    run_sweep(search, out, Here())
     found = outcomes(open_study(search, out))
     assert sorted(found, key=lambda outcome: outcome.number) == undisturbed
     assert found[0].score == max(outcome.score or 0.0 for outcome in undisturbed)
@@ -365,12 +365,12 @@ def test_a_search_that_is_killed_between_any_two_lines_of_its_study_proposes_the
 ) -> None:
     """Also while it proposes: what has been written of a proposal is all of it."""
     search, out = search_of(tmp_path), tmp_path / "out"
-    carry_out(search, out, Here())
+    run_sweep(search, out, Here())
     study = out / "study.jsonl"
     lines = study.read_bytes().splitlines(keepends=True)
     for count in range(len(lines)):
         study.write_bytes(b"".join(lines[:count]))
-        carry_out(search, out, Here())  # its runs are all there
+        run_sweep(search, out, Here())  # its runs are all there
         found = sorted(outcomes(open_study(search, out)), key=lambda outcome: outcome.number)
         assert found == undisturbed, f"killed after line {count}"
 
@@ -387,7 +387,7 @@ def test_a_lock_that_a_killed_search_left_does_not_stop_the_next(
 
 def test_a_trial_that_fails_counts_and_is_not_the_best(tmp_path: Path) -> None:
     search, out = search_of(tmp_path, FILE.replace("trials = 4", "trials = 2")), tmp_path / "out"
-    found = carry_out(search, out, Here(fails_at=0))
+    found = run_sweep(search, out, Here(fails_at=0))
     assert [outcome.score is None for outcome in found] == [True, False]
     assert "exit code 1" in found[0].message
     assert [outcome.number for outcome in outcomes(open_study(search, out))] == [1, 0]
@@ -396,7 +396,7 @@ def test_a_trial_that_fails_counts_and_is_not_the_best(tmp_path: Path) -> None:
 def test_the_score_is_the_mean_over_seeds_of_the_objective(tmp_path: Path) -> None:
     text = FILE.replace("seeds = 1", 'seeds = 2\nobjective = "evaluation"').replace("trials = 4", "trials = 1")
     search, out = search_of(tmp_path, text), tmp_path / "out"
-    (found,) = carry_out(search, out, Here(), workers=2)
+    (found,) = run_sweep(search, out, Here(), workers=2)
     last = [float(p.read_text().splitlines()[-1].split(",")[1]) for p in out.glob("trials/*/evaluations.csv")]
     assert len(last) == 2
     assert found.score == pytest.approx(sum(last) / 2)
@@ -405,7 +405,7 @@ def test_the_score_is_the_mean_over_seeds_of_the_objective(tmp_path: Path) -> No
 def test_workers_are_kept_busy_by_several_trials(tmp_path: Path) -> None:
     search = search_of(tmp_path, FILE.replace("trials = 4", "trials = 3"))
     with pytest.raises(KeyboardInterrupt):
-        carry_out(search, tmp_path / "out", Here(killed_at=1), workers=2)
+        run_sweep(search, tmp_path / "out", Here(killed_at=1), workers=2)
     assert len(open_study(search, tmp_path / "out").trials) == 2
 
 
@@ -440,13 +440,13 @@ def test_a_file_is_read_as_ranges_and_choices(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "unknown key": (FILE.replace("trials", "trails"), "there is no key 'trails'; did you mean trials"),
+    "unknown key": (FILE.replace("trials", "trails"), "unknown key 'trails'; did you mean trials"),
     "unknown setting": (
         FILE.replace("prior_var", "prior_vra"),
         "search: bdqn has no setting 'prior_vra'; did you mean prior_var",
     ),
-    "unknown objective": ('objective = "aera"\n' + FILE, "there is no objective 'aera'; did you mean area"),
-    "unknown agent": (FILE.replace("agents.bdqn", "agents.bdnq"), "There is no agent 'bdnq'; did you mean bdqn"),
+    "unknown objective": ('objective = "aera"\n' + FILE, "unknown objective 'aera'; did you mean area"),
+    "unknown agent": (FILE.replace("agents.bdqn", "agents.bdnq"), "Unknown agent 'bdnq'; did you mean bdqn"),
     "unknown key of a range": (
         FILE.replace("high = 10.0", "hihg = 10.0"),
         "prior_var: a range has no key 'hihg'; did you mean high",
@@ -455,7 +455,7 @@ WRONG = {
     "ends the wrong way round": (FILE.replace("high = 10.0", "high = 1e-4"), "prior_var: low must be less than high"),
     "log of zero": (
         FILE.replace("[search]", "[search]\ntemperature = { low = 0.0, high = 1.0, log = true }"),
-        "temperature: low must be less than high, and more than 0 with log",
+        "temperature: low must be less than high, and positive with log",
     ),
     "log in words": (FILE.replace("log = true", 'log = "yes"'), "prior_var: log must be true or false, not 'yes'"),
     "an end that is too small": (
@@ -468,36 +468,36 @@ WRONG = {
     ),
     "a range of words": (
         FILE.replace('["episode", "steps"]', "{ low = 1, high = 2 }"),
-        "search: redraw: it is no number: give a list of choices",
+        "search: redraw: only numbers can have a range: give a list of choices",
     ),
     "a choice that does not exist": (
         FILE.replace('"steps"]', '"stpes"]'),
         "redraw must be one of episode, steps, not 'stpes'",
     ),
-    "a single choice": (FILE.replace(', "steps"]', "]"), "redraw: a choice is among two values or more"),
+    "a single choice": (FILE.replace(', "steps"]', "]"), "redraw: choices must be two or more different values"),
     "neither range nor choices": (
         FILE.replace('["episode", "steps"]', '"steps"'),
         "search: redraw must be a list of choices",
     ),
     "searched and given": (
         FILE.replace("[agents.bdqn]", "[agents.bdqn]\nprior_var = 1.0"),
-        "search: prior_var is also given as 1.0",
+        "search: prior_var is also set to 1.0",
     ),
-    "two agents": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\n[agents.ddqn]"), "one agent in one environment"),
-    "a grid": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\nnoise_var = [1.0, 2.0]"), "one agent in one environment"),
-    "two environments": (FILE.replace('"CartPole-v1"', '"CartPole-v1", "Acrobot-v1"'), "one agent in one environment"),
-    "no trials": (FILE.replace("trials = 4", ""), "trials must be given, and be at least 1"),
+    "two agents": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\n[agents.ddqn]"), "one agent and one environment"),
+    "a grid": (FILE.replace("[agents.bdqn]", "[agents.bdqn]\nnoise_var = [1.0, 2.0]"), "one agent and one environment"),
+    "two environments": (FILE.replace('"CartPole-v1"', '"CartPole-v1", "Acrobot-v1"'), "one agent and one environment"),
+    "no trials": (FILE.replace("trials = 4", ""), "trials must be given and at least 1"),
     "trials in words": (FILE.replace("trials = 4", "trials = true"), "trials cannot be True"),
-    "nothing to search": (FILE.split("[search]")[0], "search must be given, and not be empty"),
+    "nothing to search": (FILE.split("[search]")[0], "search must be given and not empty"),
     "no evaluations": (
         'objective = "evaluation"\n' + FILE.replace("eval_freq = 150", "eval_freq = 0"),
-        "objective is evaluation: set eval_freq in schedule",
+        "objective evaluation needs eval_freq in schedule",
     ),
     "a sweep's own mistake": (
         FILE.replace("eval_freq", "evl_freq"),
         "schedule has no key 'evl_freq'; did you mean eval_freq",
     ),
-    "no TOML": (FILE + "[search", "is no TOML file"),
+    "no TOML": (FILE + "[search", "is not a valid TOML file"),
 }
 
 

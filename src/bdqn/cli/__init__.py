@@ -1,4 +1,4 @@
-"""The command line. A verb is a module with ``run(argv)``, imported when asked for: help needs no torch."""
+"""The command line. Each command is a module with ``run(argv)``, imported on demand: --help needs no torch."""
 
 from __future__ import annotations
 
@@ -12,72 +12,72 @@ from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError, nearest
 from bdqn.runs import exit_codes
-from bdqn.runs.progress import is_unheard, silence, tell
+from bdqn.runs.progress import notify, reader_is_gone, silence
 from bdqn.storage.safe_files import printable
 
-VERBS = {
+COMMANDS = {
     "train": "train an agent and record the run",
-    "resume": "go on with a run that was interrupted, exactly where it was",
-    "inspect": "show what a checkpoint holds, and verify it",
-    "evaluate": "play with trained agents and report their returns",
+    "resume": "resume an interrupted run, exactly where it stopped",
+    "inspect": "show the content of a checkpoint and verify it",
+    "evaluate": "play episodes with trained agents and report their returns",
     "sweep": "run all trials of a file: agents, environments and seeds",
-    "tune": "choose settings: of a posterior on a trained agent's features, or any by a search (Optuna)",
-    "compare": "compare the agents of a sweep, with intervals over seeds",
-    "linear": "run LinPSRL, LinUCB and others on linear problems, and measure their regret exactly",
-    "report": "write one page about runs, with the paper's tables beside them if asked for",
-    "watch": "write one page that plays an episode beside the agent's beliefs",
-    "check": "play a few random episodes in an environment, and say what is wrong with it",
-    "presets": "list presets, or show every value of one with its source",
+    "tune": "tune the posterior on a trained agent's features, or any settings with Optuna",
+    "compare": "compare the agents of a sweep, with confidence intervals over seeds",
+    "linear": "run LinPSRL, LinUCB and others on linear problems and measure their exact regret",
+    "report": "write an HTML report about runs, optionally beside the paper's tables",
+    "watch": "write an HTML page that plays an episode beside the agent's beliefs",
+    "check": "play random episodes in an environment and report problems",
+    "presets": "list the presets, or show all values of one with their sources",
     "agents": "list the agents and their settings",
-    "doctor": "say what is installed here, how fast it is, and how long a preset would take",
+    "doctor": "show what is installed, measure its speed and estimate the duration of a preset",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; returns the exit code: 0, or one of `bdqn.runs.exit_codes`."""
+    """Run one command. Returns the exit code: 0, or one of `bdqn.runs.exit_codes`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)
     except SettingError as error:
-        return _say(error, exit_codes.TO_CORRECT)
+        return _say(error, exit_codes.USAGE_ERROR)
     except RunFailed as error:
         return _say(error, error.code)
     except KeyboardInterrupt:
         return _say("interrupted.", exit_codes.INTERRUPTED)
     except BrokenPipeError:
-        unheard = [stream for stream in (sys.stdout, sys.stderr) if is_unheard(stream)]
-        if not unheard:
-            raise  # an environment's own pipe
-        for stream in unheard:  # whose reader, say `head`, has had enough
+        closed = [stream for stream in (sys.stdout, sys.stderr) if reader_is_gone(stream)]
+        if not closed:
+            raise  # the error is from an environment's own pipe
+        for stream in closed:  # by its reader, such as `head`
             silence(stream)
         return 0
 
 
 def _run(arguments: list[str]) -> int:
-    """The verb's exit code, once all that it printed has been written."""
-    if sys.stdout is None:  # and the next file to be opened, a run's table, would take its place
-        raise SettingError("The standard output is closed: send it to a file, or to /dev/null.")
+    """Run a command and flush its output."""
+    if sys.stdout is None:  # the next file opened, such as a table, would take its descriptor
+        raise SettingError("Standard output is closed: redirect it to a file or to /dev/null.")
     try:
         try:
-            verb, rest = _verb(arguments)
+            command, rest = _command(arguments)
             with short_warnings():
-                code: int = import_module(f"bdqn.cli.{verb}").run(rest)
+                code: int = import_module(f"bdqn.cli.{command}").run(rest)
         finally:
-            # Here, where it can still be said that it failed; help comes by as SystemExit.
-            if sys.stdout is not None and not sys.stdout.closed:  # by an environment
+            # Flush here, where a failure can still be reported. --help raises SystemExit.
+            if sys.stdout is not None and not sys.stdout.closed:  # an environment may close it
                 sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        if not _is_stuck(sys.stdout):  # it was another file
+        if not _is_stuck(sys.stdout):  # the error is about another file
             raise
         silence(sys.stdout)
-        raise RunFailed(f"The standard output cannot be written: {error.strerror}.") from error
+        raise RunFailed(f"Cannot write to standard output: {error.strerror}.") from error
     return code
 
 
 def _is_stuck(stream: TextIO) -> bool:
-    """Whether nothing more can be printed; trying is the only way to know."""
+    """Whether printing fails. The only way to know is to try."""
     try:
         print(file=stream, flush=True)
     except OSError:
@@ -86,23 +86,23 @@ def _is_stuck(stream: TextIO) -> bool:
 
 
 def _say(message: object, code: int) -> int:
-    """One line about what went wrong. Where it cannot be said, the exit code says it."""
-    tell(printable(message))
+    """Print an error on one line, if possible, and return the exit code."""
+    notify(printable(message))
     return code
 
 
-def _verb(arguments: list[str]) -> tuple[str, list[str]]:
-    """The verb and what follows it; without one, help or version is what is wanted."""
-    if arguments and arguments[0] in VERBS:
+def _command(arguments: list[str]) -> tuple[str, list[str]]:
+    """Split the arguments into the command and its own. Without a command, show the help or the version."""
+    if arguments and arguments[0] in COMMANDS:
         return arguments[0], arguments[1:]
     if arguments and not arguments[0].startswith("-"):
-        raise SettingError(f"There is no command {arguments[0]!r}; {nearest(arguments[0], VERBS)}")
-    commands = "\n".join(listed(VERBS))
+        raise SettingError(f"Unknown command {arguments[0]!r}; {nearest(arguments[0], COMMANDS)}")
+    commands = "\n".join(listed(COMMANDS))
     parser = Parser(
         prog="bdqn",
         usage="bdqn COMMAND ...",
-        description="Bayesian DQN: deep reinforcement learning that explores by Thompson sampling.",
-        epilog=f"commands:\n{commands}\n\nto start: bdqn train --env CartPole-v1\nmore: bdqn COMMAND --help",
+        description="Bayesian DQN: deep reinforcement learning with Thompson sampling.",
+        epilog=f"commands:\n{commands}\n\nexample: bdqn train --env CartPole-v1\ndetails: bdqn COMMAND --help",
     )
     parser.add_argument("--version", action="store_true", help="show the version and exit")
     if parser.parse(arguments or ["--help"]).version:
@@ -110,4 +110,4 @@ def _verb(arguments: list[str]) -> tuple[str, list[str]]:
 
         print(f"bdqn {version('bdqn')}")
         raise SystemExit(0)
-    raise SettingError(f"Which command? {nearest('', VERBS)}")
+    raise SettingError(f"No command given; {nearest('', COMMANDS)}")

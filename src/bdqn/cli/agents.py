@@ -1,4 +1,4 @@
-"""``bdqn agents``: which there are, how each differs from Double DQN, and what can be set about it."""
+"""``bdqn agents``: the agents, how each differs from Double DQN, and their settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(argv: list[str]) -> int:
     """List the agents, or describe one."""
     parser = Parser(
         prog="bdqn agents",
-        description="List the agents, their choices and their own settings. With a name, describe that agent.",
+        description="List the agents, their design choices and their own settings. With a name, describe that agent.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="the agent to describe, such as bdqn")
     name = parser.parse(argv).name
@@ -33,19 +33,19 @@ def _list() -> None:
     _print_choices(AGENTS)
     print()
     for name, recipe in AGENTS.items():
-        names = ", ".join(settings_of(recipe.settings)) or "nothing of its own to set"
+        names = ", ".join(settings_of(recipe.settings)) or "no settings of its own"
         print_folded([f"{name}: {recipe.summary}", f"    {names}"])
-    print("\nmore about one of them: bdqn agents NAME")
+    print("\ndetails of an agent: bdqn agents NAME")
 
 
 def _describe(name: str) -> None:
-    """What it is, its choices beside Double DQN's, its settings with every preset's values, and where to go on."""
+    """Print an agent's description, its choices beside Double DQN's, its settings in all presets, and links."""
     from bdqn.config.resolve import configure, family_of, preset_names, recipe_named
 
     recipe = recipe_named(name)
     print_folded([*_about(name, recipe), ""])
     _print_choices(dict.fromkeys(("ddqn", name)))
-    print("\nits own settings:")
+    print("\nown settings:")
     settings = settings_of(recipe.settings)
     values = {preset: configure(name, family_of(preset), preset).values for preset in preset_names()}
     meanings = {key: f"{one.help} {_values(key, values)}" for key, one in settings.items()}
@@ -62,17 +62,17 @@ def _print_choices(names: Iterable[str]) -> None:
     words = compared()
     rows = [("", *words["ddqn"]), *((name, *words[name].values()) for name in names)]
     print("\n".join(table(rows)))
-    print_folded(['"=": as Double DQN (ddqn). Redraw: how long a draw of the acting Q-function lasts.'])
+    print_folded(['"=": same as Double DQN (ddqn). Redraw: how long a sampled Q-function is kept for acting.'])
 
 
 def _about(name: str, recipe: Recipe) -> list[str]:
-    """The recipe in its own words, a line for each paragraph and each difference."""
+    """Return the recipe's docstring, one line per paragraph and per difference."""
     text = f"{name}: {inspect.getdoc(sys.modules[recipe.choices.__module__])}"
     return re.sub(r"(?<!\n)\n(?!\n|- ) *", " ", text).splitlines()
 
 
 def _values(key: str, presets: Mapping[str, Mapping[str, Any]]) -> str:
-    """A setting's value, with the presets that give it where they differ."""
+    """Format a setting's value, with the presets if they differ."""
     who: dict[str, list[str]] = {}
     for preset, values in presets.items():
         who.setdefault(text_of(values[key]), []).append(preset)

@@ -1,4 +1,4 @@
-"""``bdqn check``: is an environment fit to learn in, and what would learn there?"""
+"""``bdqn check``: whether an environment is suitable for learning, and which agent would learn in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from bdqn.cli.common import correctable
+from bdqn.cli.common import user_errors
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.config.settings import build, setting, settings_of
 from bdqn.storage.safe_files import printable
@@ -14,21 +14,23 @@ from bdqn.storage.safe_files import printable
 
 @dataclass(frozen=True)
 class Options:
-    """How to play."""
+    """Options of ``bdqn check``."""
 
-    episodes: int = setting(5, "episodes of random actions, or as many as end in 10,000 decisions", minimum=1)
+    episodes: int = setting(5, "episodes to play with random actions, within 10,000 decisions", minimum=1)
     seed: int = setting(0, "seed of the environment and of the actions", minimum=0)
 
 
 def run(argv: list[str]) -> int:
-    """Play, and print what was found; 2 if something is wrong that must be corrected."""
+    """Play and print the findings. Returns 2 if there are errors."""
     parser = Parser(
         prog="bdqn check",
-        description="Play a few episodes with random actions and say what an agent would meet with. Each line is ok, a "
-        "note, a warning (it can be learned in, but not as meant) or an error (it cannot).",
+        description="Play a few episodes with random actions and report what an agent would meet. Each line is ok, a "
+        "note, a warning (learning works, but perhaps not as intended) or an error (learning is impossible).",
     )
-    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, or module:Id where the module registers it")
-    parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="K=V", help="given to the environment")
+    parser.add_argument("env", metavar="ENV", help="a Gymnasium id, or module:Id if a module registers it")
+    parser.add_argument(
+        "--env-kwargs", nargs="+", default=[], metavar="K=V", help="keyword arguments of the environment"
+    )
     add_settings(parser, settings_of(Options), vars(Options()))
     args = parser.parse(argv)
     options = build(Options, given(args, settings_of(Options)))
@@ -36,21 +38,21 @@ def run(argv: list[str]) -> int:
 
     from bdqn.envs.check import check_env
 
-    with correctable():
+    with user_errors():
         findings = check_env(args.env, episodes=options.episodes, seed=options.seed, env_kwargs=kwargs)
     levels = Counter(finding.level for finding in findings)
     print(args.env)
     for finding in findings:
         print(f"  {printable(finding)}")
     if not levels["error"]:
-        with correctable():
+        with user_errors():
             print(f"  {printable(_learner_line(args.env, kwargs))}")
     print(f"{levels['error']} error(s), {levels['warning']} warning(s), {levels['note']} note(s)")
     return 2 if levels["error"] else 0
 
 
 def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
-    """What would learn there, unless told otherwise."""
+    """Describe the default agent for an environment."""
     from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
     from bdqn.envs.check import Finding, close

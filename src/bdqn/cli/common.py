@@ -1,4 +1,4 @@
-"""What several verbs do alike."""
+"""Code that several commands share."""
 
 from __future__ import annotations
 
@@ -22,50 +22,50 @@ if TYPE_CHECKING:
 
 
 class RunFailed(RuntimeError):
-    """A run that could not go on; the message says why, and what is left of it."""
+    """Raised when a run cannot continue. The message says why and what was saved."""
 
     code = exit_codes.FAILED
 
 
 class RunCrashed(RunFailed):
-    """An error that nobody foresaw, whose traceback has been shown."""
+    """Raised after an unexpected error whose traceback was printed."""
 
     code = exit_codes.CRASHED
 
 
 class NotSaved(RunFailed):
-    """A run whose files the disk refused."""
+    """Raised when a run's files could not be written."""
 
     code = exit_codes.DISK_FULL
 
 
 @contextmanager
-def correctable() -> Iterator[None]:
-    """Errors in here come from what the user asked for, so their message is enough."""
+def user_errors() -> Iterator[None]:
+    """Turn errors in the block into SettingError: they come from user input, and their message suffices."""
     try:
         yield
     except SettingError:
         raise
-    except SystemExit as end:  # no code of ours: that of a module or an environment which was asked for
-        raise SettingError(f"Code of the environment ended the program: sys.exit({end.code!r}).") from end
+    except SystemExit as end:  # from a module or an environment that the user named
+        raise SettingError(f"The environment called sys.exit({end.code!r}).") from end
     except Exception as error:
-        import gymnasium.error  # here, because help needs no Gymnasium, nor torch
+        import gymnasium.error  # imported here, because --help needs no Gymnasium
 
         from bdqn.envs import blamed
         from bdqn.qlearning.finite_checks import NonFiniteError
 
         if reason := blamed(error):
             raise SettingError(reason) from error
-        if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # which a sweep may try again
-            raise NotSaved(f"The disk cannot be written ({error}): make room, and try again.") from error
+        if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # a sweep may retry
+            raise NotSaved(f"Cannot write to the disk ({error}): free some space and try again.") from error
         kinds = (ValueError, TypeError, ImportError, OSError, OverflowError, NonFiniteError, gymnasium.error.Error)
         if isinstance(error, kinds):
             raise SettingError(str(error)) from error
         raise
 
 
-def foreseen(error: Exception) -> str | None:
-    """Why a run cannot go on, in a sentence; None for a defect of ours, whose traceback is wanted."""
+def known_cause(error: Exception) -> str | None:
+    """Explain why a run cannot continue; None for an unexpected error, which needs its traceback."""
     from bdqn.bayes.numerics import PosteriorError
     from bdqn.envs import BadAnswer, blamed
     from bdqn.qlearning.finite_checks import NonFiniteError
@@ -75,7 +75,7 @@ def foreseen(error: Exception) -> str | None:
 
 @contextmanager
 def short_warnings() -> Iterator[None]:
-    """Our own warnings in here are lines like our errors, without a place in our code."""
+    """Print bdqn's own warnings in the block on one line, without a source location."""
     usual = warnings.formatwarning
 
     def short(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> str:
@@ -91,16 +91,16 @@ def short_warnings() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Start:
-    """How, where and when a command was given. Paths and time count from there, wherever an environment may go."""
+class Invocation:
+    """A command line, with its working directory and start time. An environment may change the directory later."""
 
     command: str
     here: Path
-    began: float  # of the monotonic clock
+    began: float  # monotonic clock
 
     @classmethod
-    def of(cls, verb: str, argv: Sequence[str]) -> Start:
-        """Now; words that are no UTF-8 are refused, because a run's files could not say them."""
+    def of(cls, verb: str, argv: Sequence[str]) -> Invocation:
+        """Capture the current invocation. Arguments must be valid UTF-8, because a run's files contain them."""
         for word in argv:
             try:
                 word.encode()
@@ -109,12 +109,12 @@ class Start:
         return cls(shlex.join(["bdqn", verb, *argv]), Path.cwd(), time.monotonic())
 
     def deadline(self, minutes: float | None) -> float:
-        """When a process that may take so many minutes must end."""
+        """Return the time, on the monotonic clock, at which a process with this limit must stop."""
         return math.inf if minutes is None else self.began + 60 * minutes
 
 
 def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
-    """See that the device can be used, and choose the threads: small networks are faster on one."""
+    """Check the device and set the number of threads: small networks are faster with one."""
     from bdqn.networks.device import check_device, use_threads
     from bdqn.networks.threads import best_threads
 
@@ -123,9 +123,9 @@ def prepare_torch(device: str, family: str, threads: int | None = None) -> None:
 
 
 def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool = False) -> Learner:
-    """A trained agent that will not learn, so it needs no large memory."""
+    """Load a trained agent for playing only, with a small replay buffer."""
     from bdqn.storage import checkpoint_files
-    from bdqn.storage.checkpoints import find_agent, load
+    from bdqn.storage.saved_agents import find_agent, load
 
     folder = find_agent(path, best=best)
     about = checkpoint_files.read(folder).about
@@ -134,26 +134,26 @@ def load_to_play(path: Path, env: str | None, device: str = "cpu", *, best: bool
 
 
 def runs_at(places: Sequence[str]) -> list[Path]:
-    """The runs, sweeps and kept results at or below these places, each once; how many lie below one is said.
+    """Find the runs, sweeps and kept results at or below these places, each once. Prints what it finds.
 
-    A place without any stands for itself: whoever reads it knows what to say of it.
+    A place without any is returned itself, so that its reader reports the problem.
     """
     from bdqn.report.find import distinct, find
 
-    with correctable():
+    with user_errors():
         found = [find(Path(place)) for place in places]
-    for said in filter(None, map(str, found)):
-        say(said, file=sys.stderr)
+    for summary in filter(None, map(str, found)):
+        say(summary, file=sys.stderr)
     return distinct(folder for one in found for folder in one.folders or [one.place])
 
 
 def say(text: object, file: TextIO | None = None) -> None:
-    """Print a line that may hold text from files: names, paths, messages."""
+    """Print a line that may contain untrusted text: names, paths, messages."""
     print(printable(text), file=file or sys.stdout, flush=True)
 
 
 def print_rows(rows: Mapping[str, str]) -> None:
-    """Names and values in two columns."""
+    """Print names and values in two columns."""
     width = max(map(len, rows))
     for name, value in rows.items():
         say(f"  {name:<{width}}  {value}")

@@ -1,4 +1,4 @@
-"""``bdqn compare``: what sweeps or runs have found, with intervals over seeds."""
+"""``bdqn compare``: compares the results of sweeps or runs, with confidence intervals over seeds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli import comparing
-from bdqn.cli.common import correctable, runs_at, say
+from bdqn.cli import compare_flags
+from bdqn.cli.common import runs_at, say, user_errors
 from bdqn.cli.layout import split_table, terminal_width
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def run(argv: list[str]) -> int:
-    """Print the tables, draw the curves, and name what is missing."""
+    """Print the tables, draw the curves and report what is missing."""
     parser = Parser(
         prog="bdqn compare",
-        description="Compare agents, per environment and over all, with bootstrap intervals over seeds.",
+        description="Compare agents per environment and overall, with bootstrap confidence intervals over seeds.",
     )
     parser.add_argument(
-        "sweeps", metavar="DIR", nargs="+", help="a sweep's directory, or any with sweeps or runs below it"
+        "sweeps", metavar="DIR", nargs="+", help="a sweep's directory, or one with sweeps or runs below it"
     )
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals [%(default)s]")
-    parser.add_argument("--out", metavar="DIR", help="where tables and curves go [the directory, if it is one]")
-    comparing.add_flags(parser)
+    parser.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals [%(default)s]")
+    parser.add_argument("--out", metavar="DIR", help="where to write tables and curves [DIR, if there is only one]")
+    compare_flags.add_flags(parser)
     args = parser.parse(argv)
     if not 0 < args.level < 1:
-        raise SettingError(f"--level must lie between 0 and 1, as 0.95 does, not be {args.level:g}.")
-    comparing.check(args)
+        raise SettingError(f"--level must be between 0 and 1, such as 0.95, not {args.level:g}.")
+    compare_flags.check(args)
     out = Path(args.out or _only(args.sweeps))
 
     import numpy as np
@@ -41,14 +41,14 @@ def run(argv: list[str]) -> int:
     from bdqn.report import compare, figures, grid, tables
     from bdqn.report.runs import compare_runs
 
-    with correctable():
+    with user_errors():
         comparison = compare_runs(runs_at(args.sweeps))
     for remark in comparison.remarks:
         say(f"note: {remark}")
     if not comparison.results:
         why = f" ({comparison.remarks[0]})" if comparison.remarks else ""
-        raise SettingError(f"{', '.join(args.sweeps)} holds no trial with a finished episode yet{why}.")
-    baseline = comparing.baseline_of(args, comparison.groups)
+        raise SettingError(f"{', '.join(args.sweeps)}: no trial has a finished episode yet{why}.")
+    baseline = compare_flags.baseline_of(args, comparison.groups)
     for remark in comparison.unpaired(baseline):
         say(f"note: {remark}")
     rng = np.random.default_rng(args.seed)
@@ -61,29 +61,29 @@ def run(argv: list[str]) -> int:
     known = {kind: scores for kind, scores in relative.items() if scores}
     if known:
         drawn["profiles"] = figures.profiles_figure(known, baseline, rng, args.level)
-    with correctable():
+    with user_errors():
         out.mkdir(parents=True, exist_ok=True)
         tables.write_rows(out / "tables.csv", (row for table in found for row in table.rows))
         grid.write_latex(out / "tables.tex", (table.grid(caution) for table in found))
         compare.write_results(out, comparison)
-        files = figures.save_all(drawn, out, comparing.formats_of(args))
+        files = figures.save_all(drawn, out, compare_flags.formats_of(args))
     print(f"\n{out}: {', '.join(('tables.csv', 'tables.tex', 'runs.csv', 'curves.csv', *files))}")
     return 0
 
 
 def _only(places: Sequence[str]) -> str:
-    """Where results go if nobody says where: to the directory that they are of."""
+    """Return the default output directory: the only input directory."""
     if len(places) > 1:
-        raise SettingError("Of several directories, say by --out DIR where tables and curves go.")
+        raise SettingError("With several directories, --out DIR is required: where to write tables and curves.")
     from bdqn.report.find import is_run
 
     if is_run(Path(places[0])):
-        raise SettingError(f"{places[0]} is a single run: give a directory with several below it, or several runs.")
+        raise SettingError(f"{places[0]} is a single run: give several runs, or a directory with several below it.")
     return places[0]
 
 
 def _lines(found: Sequence[RowTable], caution: str) -> Iterator[str]:
-    """The tables as they are printed, by environment and score, and what their intervals are worth."""
+    """Yield the lines of the tables, by environment and score, and a caution about their intervals."""
     from bdqn.report.runs import grouped
 
     room = terminal_width(unknown=120)
@@ -98,13 +98,13 @@ def _lines(found: Sequence[RowTable], caution: str) -> Iterator[str]:
 
 
 def _seeds(rows: Sequence[Row]) -> str:
-    """How many seeds figures rest on, where that is the same for all."""
+    """Format the number of seeds, if it is the same for all rows."""
     counts = {row.seeds for row in rows}
     return f" ({counts.pop()} seeds)" if len(counts) == 1 else ""
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """Without environment and score, and without seeds where these are said above."""
+    """Return the table cells without environment and score, and without seeds if the title has them."""
     from bdqn.report.tables import layout
 
     shown = [1, *([] if _seeds(rows) else [3])]

@@ -1,4 +1,4 @@
-"""``bdqn doctor``: what is installed, how fast it is here, and what a preset would take."""
+"""``bdqn doctor``: what is installed, how fast it is, and how long a preset would take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import correctable, prepare_torch, print_rows
+from bdqn.cli.common import prepare_torch, print_rows, user_errors
 from bdqn.cli.layout import print_folded
 from bdqn.cli.options import Parser
 from bdqn.config.extras import EXTRAS, how_to_install
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from bdqn.config.resolve import Configuration
     from bdqn.learner import Learner
 
-WARM_UP = 1_000  # decisions at random: enough for a first refit
+WARM_UP = 1_000  # random decisions: enough for a first refit
 SECONDS = 2.5  # for each of the two measurements
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds that each part of training takes here."""
+    """Seconds that each part of training takes on this machine."""
 
     acting: float  # per decision: network and environment
     training: float  # per decision: acting, storing and updating, without refits
     refit_sample: float  # per transition of a refit; 0 without refits
 
     def total(self, learner: Learner, steps: int) -> float:
-        """Seconds for ``steps`` decisions; refits are at their full size."""
+        """Return the seconds for ``steps`` decisions, with refits at full size."""
         fit = learner.agent.choices.fit
         refits = fit.batch_size / fit.interval * self.refit_sample if fit else 0.0
         return steps * (self.training + refits)
 
 
 def run(argv: list[str]) -> int:
-    """Describe the installation and, given an environment, measure."""
+    """Describe the installation and, with --env, measure speed."""
     parser = Parser(
         prog="bdqn doctor",
-        description="Say what is installed. With --env, train for seconds to see what a preset would take.",
+        description="Show what is installed. With --env, train briefly to estimate a preset's time and memory.",
     )
-    parser.add_argument("--env", help="measure in this environment")
-    parser.add_argument("--agent", default="bdqn", help="measure this agent [%(default)s]")
-    parser.add_argument("--preset", default="default", help="for this preset [%(default)s]")
+    parser.add_argument("--env", help="environment to measure in")
+    parser.add_argument("--agent", default="bdqn", help="agent to measure [%(default)s]")
+    parser.add_argument("--preset", default="default", help="preset to measure [%(default)s]")
     args = parser.parse(argv)
     _describe_installation()
     if args.env:
@@ -60,22 +60,22 @@ def _describe_installation() -> None:
     rows["system"] = f"{here['system']}, {here['cores']} cores"
     rows["memory"] = f"{here['memory_gb']} GB, {free_memory() / 1e9:.1f} GB free"
     rows |= {
-        f"extra {name}": f"{'installed' if extra.is_here else 'not installed'} ({extra.use})"
+        f"extra {name}": f"{'installed' if extra.is_installed else 'not installed'} ({extra.use})"
         for name, extra in EXTRAS.items()
     }
     print_rows(rows)
-    missing = [name for name, extra in EXTRAS.items() if not extra.is_here]
+    missing = [name for name, extra in EXTRAS.items() if not extra.is_installed]
     if missing:
-        print(f"To install what is missing, {how_to_install(*missing)}")
+        print(f"To install the missing extras, {how_to_install(*missing)}")
 
 
 def _examine(agent: str, env: str, preset: str) -> None:
-    """Measure a short training under a preset, and say what all of it would take."""
+    """Measure a short training run with a preset, and print what the whole run would take."""
     from bdqn.config.resolve import configure
     from bdqn.envs import family
     from bdqn.replay.buffer import bytes_per_frame
 
-    with correctable():
+    with user_errors():
         configuration = configure(agent, family(env), preset)
         learner = small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
@@ -92,20 +92,20 @@ def _examine(agent: str, env: str, preset: str) -> None:
             "acting": f"{1 / speed.acting:,.0f} steps/s",
             "training": f"{steps / seconds:,.0f} steps/s",
             "replay": f"{size:,} frames, {replay / 1e6:,.0f} MB of {free / 1e6:,.0f} MB free"
-            + ("" if replay < 0.9 * free else ": too much, set --buffer-size"),
-            "all of it": f"{steps:,} decisions in about {duration(seconds)}",
+            + ("" if replay < 0.9 * free else ": too large, set --buffer-size"),
+            "whole run": f"{steps:,} decisions in about {duration(seconds)}",
         }
     )
     print_folded(
         [
-            "An estimate from a few seconds on this machine as busy as it is now: it may be off by half. "
-            "Loading and evaluations come on top."
+            "This estimate comes from a few seconds at the machine's current load. It may be off by half, and excludes "
+            "loading and evaluations."
         ]
     )
 
 
 def small_learner(configuration: Configuration, env: str) -> Learner:
-    """The preset's learner, but it learns soon and in little memory."""
+    """Create the preset's learner, but with early learning and a small replay buffer."""
     from bdqn.learner import Learner
 
     prepare_torch("cpu", configuration.family)
@@ -115,7 +115,7 @@ def small_learner(configuration: Configuration, env: str) -> Learner:
 
 
 def measure(learner: Learner, seconds: float = SECONDS) -> Speed:
-    """Time acting, training and refitting apart: refits are rare, and grow with the replay memory."""
+    """Time acting, training and refitting separately: refits are rare and grow with the replay buffer."""
     agent = learner.agent
     last_layer = agent.last_layer
     learner.learn(WARM_UP)
@@ -127,7 +127,7 @@ def measure(learner: Learner, seconds: float = SECONDS) -> Speed:
     agent.last_layer = None
     training = _seconds_per_call(lambda: learner.learn(100), seconds) / 100
     agent.last_layer = last_layer
-    # Acting alone comes last, for it leaves the replay memory behind.
+    # Acting alone comes last, because it does not store transitions.
     acting = _seconds_per_call(lambda: learner.envs.step(agent.act(learner.envs.obs)), seconds)
     return Speed(acting, training, refit_sample)
 

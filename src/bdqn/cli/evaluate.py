@@ -1,4 +1,4 @@
-"""``bdqn evaluate``: how good trained agents are."""
+"""``bdqn evaluate``: plays episodes with trained agents and reports their returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bdqn.cli.common import RunFailed, correctable, foreseen, load_to_play, print_rows, runs_at, say
+from bdqn.cli.common import RunFailed, known_cause, load_to_play, print_rows, runs_at, say, user_errors
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.config.settings import SettingError, build, setting, settings_of
 from bdqn.storage.safe_files import inside
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How to evaluate."""
+    """Options of ``bdqn evaluate``."""
 
     episodes: int = setting(20, "complete episodes to play", minimum=1)
     epsilon: float | None = setting(
-        None, "share of random actions; unset: the Atari protocol's, else 0", minimum=0, maximum=1
+        None, "probability of a random action; unset: the Atari protocol's, otherwise 0", minimum=0, maximum=1
     )
-    seed: int = setting(0, "seed of the evaluation, apart from the training's", minimum=0)
-    device: str = setting("cpu", "where to compute: cpu, cuda, ...")
-    env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    seed: int = setting(0, "seed of the evaluation, independent of training", minimum=0)
+    device: str = setting("cpu", "device of the network: cpu, cuda, ...")
+    env: str | None = setting(None, "the environment again, if its id imports a module (module:Name-v0)")
     max_steps: int | None = setting(
         None,
-        "decisions after which an episode is cut; unset: 27,000 where the environment has no time limit",
+        "decisions after which an episode is truncated; unset: 27,000 if the environment has no time limit",
         minimum=1,
     )
 
 
 @dataclass(frozen=True)
 class Played:
-    """An agent's evaluation, and whose it is."""
+    """An agent and its evaluation."""
 
     who: str
     steps: int
@@ -46,7 +46,7 @@ class Played:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """As it is printed and kept as JSON."""
+        """The evaluation as JSON values."""
         result = self.result
         return {
             "step": self.steps,
@@ -63,8 +63,8 @@ class Played:
 
 
 def run(argv: list[str]) -> int:
-    """Load each agent, let it play, print what came of it."""
-    parser = Parser(prog="bdqn evaluate", description="Play with trained agents and report their raw returns.")
+    """Load each agent, play and print the results."""
+    parser = Parser(prog="bdqn evaluate", description="Play episodes with trained agents and report their raw returns.")
     parser.add_argument(
         "runs",
         metavar="RUN",
@@ -73,14 +73,14 @@ def run(argv: list[str]) -> int:
     )
     known = settings_of(Options)
     add_settings(parser, known, vars(Options()))
-    parser.add_argument("--best", action="store_true", help="the run's best checkpoint instead of the newest")
-    parser.add_argument("--keep", action="store_true", help="write it into the run's directory, for bdqn report")
-    parser.add_argument("--json", action="store_true", help="print one JSON object; of several runs, one per line")
+    parser.add_argument("--best", action="store_true", help="use the run's best checkpoint instead of the newest")
+    parser.add_argument("--keep", action="store_true", help="save the result in the run's directory, for bdqn report")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per run, one per line")
     args = parser.parse(argv)
     options = build(Options, given(args, known))
     if args.keep and args.best:
-        raise SettingError("--keep is for the newest checkpoint, whose scores a report compares: leave out --best.")
-    # As they are called, and where they are: an environment may change the directory it works in.
+        raise SettingError("--keep applies to the newest checkpoint, which reports compare: omit --best.")
+    # Keep the typed and the absolute path: an environment may change the working directory.
     runs = [
         (folder.joinpath(*names), folder.absolute(), names)
         for folder in runs_at(args.runs)
@@ -91,7 +91,7 @@ def run(argv: list[str]) -> int:
         try:
             place = inside(folder, *names)
             if args.keep and place.exists() and not (place / "config.toml").is_file():
-                raise SettingError(f"{path} is no run's directory: there is nowhere to --keep its evaluation.")
+                raise SettingError(f"{path} is not a run's directory, so --keep cannot save its evaluation there.")
             played = _play(place, options, best=args.best)
             _print(played, path if len(runs) > 1 else None, as_json=args.json)
             if args.keep:
@@ -108,17 +108,17 @@ def run(argv: list[str]) -> int:
 
 
 def _runs_in(path: Path) -> list[tuple[str, ...]]:
-    """All runs of a sweep, each as the names that lead to it from there; whatever is no sweep is one itself."""
+    """Return the relative path parts of all runs of a sweep. Anything else counts as one run itself."""
     from bdqn.sweep.folder import TRIALS, SweepFolder
 
-    with correctable():
+    with user_errors():
         return [(TRIALS, row["trial"]) for row in SweepFolder(path).rows()] or [()]
 
 
 def _play(path: Path, options: Options, *, best: bool) -> Played:
     from bdqn.runs.evaluation import evaluate
 
-    with correctable():
+    with user_errors():
         learner = load_to_play(path, options.env, options.device, best=best)
     protocol = learner.configuration.atari.resolve()
     usual = protocol.evaluation_epsilon if learner.configuration.family == "atari" else None
@@ -128,7 +128,7 @@ def _play(path: Path, options: Options, *, best: bool) -> Played:
             learner, options.episodes, epsilon=epsilon, seed=options.seed, spread=True, max_steps=options.max_steps
         )
     except Exception as error:
-        reason = foreseen(error)
+        reason = known_cause(error)
         if reason is None:
             raise
         raise RunFailed(reason) from error
@@ -138,15 +138,15 @@ def _play(path: Path, options: Options, *, best: bool) -> Played:
 
 
 def _keep(played: Played, folder: Path) -> None:
-    """Beside the run's other files, in place of an earlier one at this epsilon."""
+    """Save an evaluation in the run's directory. Replaces an earlier one with the same epsilon."""
     from bdqn.storage import atomic
 
-    with correctable():
+    with user_errors():
         atomic.write_file(folder / f"evaluation-{played.epsilon:g}.json", json.dumps(played.summary).encode() + b"\n")
 
 
 def _print(played: Played, path: Path | None, *, as_json: bool) -> None:
-    """Among several, by the name of its directory."""
+    """Print an evaluation. ``path`` identifies it among several."""
     if as_json:
         print(json.dumps({**({} if path is None else {"run": str(path)}), **played.summary}), flush=True)
         return
@@ -164,5 +164,5 @@ def _print(played: Played, path: Path | None, *, as_json: bool) -> None:
     if result.spread is not None:
         rows["mean epistemic std of Q"] = f"{result.spread:.4g}"
     if result.cut:
-        rows["cut short"] = f"{result.remark} (--max-steps)"
+        rows["truncated"] = f"{result.remark} (--max-steps)"
     print_rows(rows)

@@ -1,4 +1,4 @@
-"""``bdqn inspect``: what a checkpoint holds, and whether it is sound. Nothing in it is executed, no torch."""
+"""``bdqn inspect``: shows the content of checkpoints and verifies it. Executes nothing; imports no torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bdqn.cli.common import correctable, print_rows, say
+from bdqn.cli.common import print_rows, say, user_errors
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
 from bdqn.storage import checkpoint_files
@@ -19,13 +19,13 @@ from bdqn.storage.safe_files import inside
 
 
 def run(argv: list[str]) -> int:
-    """Describe and verify; returns 1 if anything is damaged."""
-    parser = Parser(prog="bdqn inspect", description="Show what a checkpoint holds, and verify every byte of it.")
+    """Describe and verify checkpoints. Returns 1 if any is damaged."""
+    parser = Parser(prog="bdqn inspect", description="Show the content of a checkpoint and verify every byte.")
     parser.add_argument("path", metavar="PATH", help="a run, its checkpoints, one of them, or a saved agent")
-    parser.add_argument("--tensors", action="store_true", help="list every tensor with its kind and shape")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor with its dtype and shape")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse(argv)
-    with correctable():
+    with user_errors():
         reports = [examine(folder) for folder in _folders(Path(args.path))]
     if args.json:
         print(json.dumps(reports, indent=1))
@@ -36,7 +36,7 @@ def run(argv: list[str]) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Everything there is to say about one checkpoint, problems included."""
+    """Describe one checkpoint, including its problems."""
     report: dict[str, Any] = {"path": str(folder), "problems": []}
     try:
         manifest = checkpoint_files.read(folder)
@@ -53,14 +53,16 @@ def examine(folder: Path) -> dict[str, Any]:
         except (CheckpointError, SettingError) as error:
             report["problems"].append(str(error))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            report["problems"].append(f"{folder / entry.name} is no safetensors file: {type(error).__name__}: {error}")
+            report["problems"].append(
+                f"{folder / entry.name} is not a valid safetensors file: {type(error).__name__}: {error}"
+            )
     tail = _tail_frames(report["tensors"].get("replay.safetensors", {}))
     report["replay"] = {**_replay(folder, manifest, report["problems"]), "tail": tail}
     return report
 
 
 def tensor_header(data: bytes) -> dict[str, str]:
-    """Kind and shape of every tensor, from a safetensors file's header alone."""
+    """Read the dtype and shape of every tensor from the header of a safetensors file."""
     (length,) = struct.unpack_from("<Q", data) if len(data) >= 8 else (0,)
     if not 0 < length <= len(data) - 8:
         raise ValueError("its header is longer than the file.")
@@ -69,14 +71,14 @@ def tensor_header(data: bytes) -> dict[str, str]:
 
 
 def _tail_frames(tensors: Mapping[str, str]) -> int:
-    """How many frames of the replay memory lie in no segment yet, but in the checkpoint itself."""
+    """Count the frames of the replay buffer that are in the checkpoint itself, not in a segment."""
     shapes = (re.fullmatch(r"\S+ \[(\d{1,15})\]", kind) for name, kind in tensors.items() if name.endswith("/reach"))
     return sum(int(shape[1]) for shape in shapes if shape)
 
 
 def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, int]:
-    """How much replay memory there is. The best checkpoint outlives its segments: those are then counted as gone."""
-    siblings = checkpoint_files.all_in(folder.resolve().parent)
+    """Describe the replay buffer. The best checkpoint may outlive its segments; these are counted as gone."""
+    siblings = checkpoint_files.checkpoints_in(folder.resolve().parent)
     segments = inside(folder.resolve().parent, "replay")
     gone = 0
     for segment in manifest.segments:
@@ -94,11 +96,11 @@ def _replay(folder: Path, manifest: Manifest, problems: list[str]) -> dict[str, 
 
 
 def _folders(path: Path) -> list[Path]:
-    """The checkpoints that a path means."""
-    if checkpoint_files.is_generation(path):
+    """Return the checkpoints at a path."""
+    if checkpoint_files.is_checkpoint(path):
         return [path]
     for folder in (checkpoint_files.folder_of(path), path):
-        found = checkpoint_files.all_in(folder)
+        found = checkpoint_files.checkpoints_in(folder)
         if found:
             return found
     raise SettingError(f"{path} {'holds no checkpoint' if path.exists() else 'does not exist'}.")
@@ -116,7 +118,7 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
             "agent": f"{report['agent']} (preset {report['preset']}, seed {report['seed']})",
             "environment": f"{report['num_envs']} x {report['env']} {report['env_kwargs'] or ''}",
             "score": "-" if report["score"] is None else f"{report['score']:.2f}",
-            "made with": ", ".join(f"{name} {v}" for name, v in report["versions"].items() if v)
+            "created with": ", ".join(f"{name} {v}" for name, v in report["versions"].items() if v)
             + f", {report['threads']} threads",
             "replay": f"{replay['segments']} segments, {replay['frames']:,} frames, {size}{gone}{tail}",
             **{f"file {name}": f"{size:,} bytes" for name, size in report["files"].items()},
@@ -127,4 +129,4 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
     for problem in report["problems"]:
         say(f"  DAMAGED: {problem}")
     if not report["problems"]:
-        print("  sound: every file has the size and SHA-256 that the manifest says")
+        print("  valid: every file has the size and SHA-256 in the manifest")

@@ -1,4 +1,4 @@
-"""Text that fits the terminal: lines that break between words, and columns that stay columns."""
+"""Text that fits the terminal: wrapped lines and aligned columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def terminal_width(unknown: int = 80) -> int:
-    """Columns that a line may take: what COLUMNS says, or those of the terminal; ``unknown`` where there is neither."""
+    """Return the width from COLUMNS or the terminal, or ``unknown`` without either."""
     return shutil.get_terminal_size((unknown, 24)).columns
 
 
 def fold(line: str, width: int | None = None, hang: int | None = None) -> list[str]:
-    """A line as lines that fit. They begin below its second column, where two spaces part one from the first."""
+    """Wrap a line. Continuation lines align with its second column, if two spaces separate one from the first."""
     if hang is None:
         columns = re.match(r" *(- )?(\S+( \S+)*  +)?", line)
         hang = columns.end() if columns else 0
@@ -28,14 +28,14 @@ def fold(line: str, width: int | None = None, hang: int | None = None) -> list[s
 
 
 def listed(meanings: Mapping[str, str], indent: int = 2) -> list[str]:
-    """Names and what they mean, one line each, in two columns; to be folded."""
+    """Format names and descriptions in two columns, one line each, before folding."""
     column = max(map(len, meanings), default=0)
     return [f"{'':{indent}}{name:<{column}}  {meaning}".rstrip() for name, meaning in meanings.items()]
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows in columns. Where they are wider than the terminal, the last column is folded; where that does not help,
-    first cells stand on lines of their own."""
+    """Format rows in columns. If they are too wide, fold the last column; if that does not suffice, put the first cell
+    of each row on its own line."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     before_last = sum(widths[:-1]) + 2 * len(widths[:-1])
     lines = [part for row in rows for part in fold(_joined(row, widths), hang=before_last)]
@@ -45,7 +45,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def split_table(rows: Sequence[Sequence[str]], keys: int, room: int) -> Iterator[str]:
-    """Rows in columns, headings first. Columns that have no room come below, after the first ``keys`` again."""
+    """Format rows in columns, header first. Columns that do not fit follow below, after the first ``keys`` again."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, chosen in enumerate(_side_by_side(widths, keys, room)):
         if number:
@@ -55,7 +55,7 @@ def split_table(rows: Sequence[Sequence[str]], keys: int, room: int) -> Iterator
 
 
 def _side_by_side(widths: Sequence[int], keys: int, room: int) -> list[list[int]]:
-    """Which columns share a line: as many as there is room for, and one at least."""
+    """Group columns that fit side by side, at least one per group."""
     blocks: list[list[int]] = []
     for column in range(keys, len(widths)):
         wider = [*blocks[-1], column] if blocks else []

@@ -1,4 +1,4 @@
-"""``bdqn linear``: the regret of linear agents on problems that know their own optimum."""
+"""``bdqn linear``: the regret of linear agents on problems with a known optimum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from bdqn.cli.common import correctable
+from bdqn.cli.common import user_errors
 from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
 from bdqn.config.settings import SettingError, build, nearest, settings_of
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from bdqn.report.regret import RegretCurves
 
 T = TypeVar("T")
-Report = Callable[[int, float], None]  # of an episode's number and its mean return
+Report = Callable[[int, float], None]  # takes an episode's number and its mean return
 COMMAND = "command.txt"
 
 
-# What the table's columns hold; "-" where there is none.
+# Descriptions of the table's columns; a missing value is "-".
 COLUMNS = {
-    "regret": "what the agent lost against the best policy over T episodes, exactly; mean over seeds",
-    "grows as": "the power of T that regret grows with, and its 95 % interval over seeds; 1 is not learning",
-    "certificate": "what linucb can vouch for while it plays: it has lost no more than the widths of its confidence "
-    "sets add up to, if these hold the truth (with probability 1 - delta, unless scale < 1 or radius=paper)",
-    "bound": "what a theorem promises for any such problem: Theorem 2, corrected, of linucb with its default scale and "
-    "radius, and Theorem 1 of linpsrl with one step per episode (docs/theory.md)",
+    "regret": "exact loss against the optimal policy over T episodes; mean over seeds",
+    "grows as": "exponent of T at which regret grows, with its 95 % interval over seeds; 1 means no learning",
+    "certificate": "upper bound on the regret that linucb computes while it plays: the summed widths of its confidence "
+    "sets, valid if these contain the truth (with probability 1 - delta, unless scale < 1 or radius=paper)",
+    "bound": "bound of a theorem for any such problem: the corrected Theorem 2 for linucb with its default scale and "
+    "radius, Theorem 1 for linpsrl with one step per episode (docs/theory.md)",
 }
 
 
 def run(argv: list[str]) -> int:
-    """Play, print a table, and leave a CSV and a figure."""
+    """Play, print a table, and write a CSV file and a figure."""
     from bdqn.linear import AGENTS, FAMILIES
 
     sections = {"problems": _explained(FAMILIES), "agents": _explained(AGENTS), "columns printed": listed(COLUMNS)}
     parser = Parser(
         prog="bdqn linear",
-        description="Regret of LinPSRL, LinUCB and others, exact by dynamic programming, with a band over seeds.",
+        description="Exact regret of LinPSRL, LinUCB and others, by dynamic programming, with bands over seeds.",
         epilog="\n".join(line for title, lines in sections.items() for line in (f"{title}:", *lines, ""))
         + "\nexample: bdqn linear --agents linpsrl linucb:radius=data,scale=0.1",
     )
@@ -56,15 +56,24 @@ def run(argv: list[str]) -> int:
         "--mdp", metavar="PROBLEM", default="linear-q", help="NAME or NAME:SETTING=VALUE,... [linear-q]"
     )
     parser.add_argument(
-        "--agents", metavar="AGENT", nargs="+", default=["linpsrl", "linucb"], help="the same [linpsrl linucb]"
+        "--agents",
+        metavar="AGENT",
+        nargs="+",
+        default=["linpsrl", "linucb"],
+        help="in the same format [linpsrl linucb]",
     )
-    parser.add_argument("--episodes", metavar="N", type=int, default=2000, help="T [%(default)s]")
-    parser.add_argument("--seeds", metavar="N", type=int, default=20, help="replicas, seeds 0 to N - 1 [%(default)s]")
+    parser.add_argument("--episodes", metavar="N", type=int, default=2000, help="episodes per run (T) [%(default)s]")
     parser.add_argument(
-        "--instance", metavar="N", type=int, help="play this one instance with all seeds [one instance per seed]"
+        "--seeds", metavar="N", type=int, default=20, help="number of runs, with seeds 0 to N - 1 [%(default)s]"
     )
-    parser.add_argument("--out", metavar="DIR", help="for regret.csv and regret.png [out/linear/PROBLEM]")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--instance",
+        metavar="N",
+        type=int,
+        help="play this instance of the problem with all seeds [one instance per seed]",
+    )
+    parser.add_argument("--out", metavar="DIR", help="where to write regret.csv and regret.png [out/linear/PROBLEM]")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     args = parser.parse(argv)
     for name in ("episodes", "seeds"):
         if getattr(args, name) < 1:
@@ -77,12 +86,12 @@ def run(argv: list[str]) -> int:
     from bdqn.report.figures import save
     from bdqn.report.regret import regret_figure, write_regret
 
-    with correctable():
+    with user_errors():
         family = parse(args.mdp, FAMILIES, "problem")
         agents = {spec: parse(spec, AGENTS, "agent") for spec in args.agents}
         out = Path(args.out or f"out/linear/{re.sub('[:,]', '-', args.mdp)}")
         command = _command(args)
-        _refuse_to_write_over_another(out, command)
+        _refuse_to_overwrite(out, command)
         of_instance = [args.instance] * args.seeds if args.instance is not None else range(args.seeds)
         made = {seed: family.make(generator(seed, "problem")) for seed in sorted(set(of_instance))}
         replicas = Replicas.of([made[seed] for seed in of_instance])
@@ -94,7 +103,7 @@ def run(argv: list[str]) -> int:
         for i, (spec, settings) in enumerate(agents.items()):
             curves.append(_measure(spec, settings, replicas, args.episodes, reporter.after(i * args.episodes)))
     _print_table(curves)
-    with correctable():
+    with user_errors():
         out.mkdir(parents=True, exist_ok=True)
         (out / COMMAND).write_text(f"{command}\n", encoding="utf-8")
         write_regret(out / "regret.csv", curves)
@@ -105,28 +114,28 @@ def run(argv: list[str]) -> int:
 
 
 def _command(args: Namespace) -> str:
-    """What decides the results, and nothing else: equal commands give equal bytes."""
+    """Return the command with only what determines the results: equal commands give equal bytes."""
     words = ["bdqn", "linear", "--mdp", args.mdp, "--agents", *args.agents]
     words += ["--episodes", str(args.episodes), "--seeds", str(args.seeds)]
     words += [] if args.instance is None else ["--instance", str(args.instance)]
     return shlex.join(words)
 
 
-def _refuse_to_write_over_another(out: Path, command: str) -> None:
-    """Before anything is played. The same command may write over what it has written."""
+def _refuse_to_overwrite(out: Path, command: str) -> None:
+    """Refuse to overwrite results of another command."""
     if not (out / "regret.csv").exists():
         return
     note = out / COMMAND
     earlier = note.read_text(encoding="utf-8").strip() if note.is_file() else "an unknown command"
     if earlier != command:
-        raise SettingError(f"{out} holds the results of {earlier}: give another directory by --out, or remove it.")
+        raise SettingError(f"{out} holds the results of {earlier}: choose another directory with --out, or remove it.")
 
 
 def parse(text: str, known: Mapping[str, type[T]], kind: str) -> T:
-    """``name:setting=value,...`` as an instance of the class of that name."""
+    """Parse ``name:setting=value,...`` to an instance of the class of that name."""
     name, _, rest = text.partition(":")
     if name not in known:
-        raise SettingError(f"There is no {kind} {name!r}; {nearest(name, known)}")
+        raise SettingError(f"Unknown {kind} {name!r}; {nearest(name, known)}")
     settings = settings_of(known[name])
     values = {}
     for pair in filter(None, rest.split(",")):
@@ -140,14 +149,14 @@ def parse(text: str, known: Mapping[str, type[T]], kind: str) -> T:
 
 
 class _Reporter:
-    """Tells the display about decisions taken, not more often than it wants to hear, and of the last one."""
+    """Updates the display, at most once per interval, and for the last decision."""
 
     def __init__(self, display: Progress, total: int, per_episode: int) -> None:
         self._display, self._total, self._per_episode = display, total, per_episode
         self._last = -float("inf")
 
     def after(self, played: int) -> Report:
-        """What hears of an agent's episodes, where others have ``played`` before it."""
+        """Return a callback for an agent's episodes, after ``played`` episodes of other agents."""
         return lambda episode, mean_return: self._show((played + episode) * self._per_episode, mean_return)
 
     def _show(self, decisions: int, mean_return: float) -> None:
@@ -163,7 +172,7 @@ def _measure(spec: str, settings: Settings, replicas: Replicas, episodes: int, r
     from bdqn.linear import run
     from bdqn.report.regret import RegretCurves, grid_of
 
-    with _notes(), correctable():
+    with _notes(), user_errors():
         agent = settings.make(replicas.known)
     curves: Curves = run(replicas, agent, episodes, range(len(replicas)), report)
     grid = grid_of(episodes)
@@ -180,7 +189,7 @@ def _measure(spec: str, settings: Settings, replicas: Replicas, episodes: int, r
 
 
 def _bound(settings: object, agent: object, replicas: Replicas, episodes: int) -> Array:
-    """The theorem that speaks of this agent, corrected; NaN if none does, or if rho was not measured. (R,)"""
+    """Return the corrected theorem's bound for this agent; NaN if none applies or rho was not measured. (R,)"""
     import numpy as np
 
     from bdqn.linear import LinPSRL, LinUCB
@@ -201,7 +210,7 @@ def _bound(settings: object, agent: object, replicas: Replicas, episodes: int) -
 
 @contextmanager
 def _notes() -> Iterator[None]:
-    """Print warnings as one line each."""
+    """Print each warning in the block on one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -220,7 +229,7 @@ def _print_table(curves: Sequence[RegretCurves]) -> None:
 
 
 def _explained(classes: Mapping[str, type]) -> list[str]:
-    """Every class with the first line of its docstring, and its settings with their defaults."""
+    """Describe every class by the first line of its docstring, and its settings with their defaults."""
     titles = listed({name: (cls.__doc__ or "").splitlines()[0] for name, cls in classes.items()})
     lines = []
     for title, cls in zip(titles, classes.values(), strict=True):

@@ -1,4 +1,4 @@
-"""Flags made from settings, and errors that say what was meant instead of what was wrong."""
+"""Command-line flags from settings, with errors that suggest what was meant."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from bdqn.config.settings import Setting, SettingError, nearest
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"}  # what a user may name
+PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"}  # arguments that are paths
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises SettingError, and suggests a flag for an unknown one."""
+    """An argument parser that raises SettingError and suggests flags for unknown ones."""
 
     def __init__(self, **options: Any) -> None:
-        # Abbreviations would make a flag's meaning depend on which others exist.
+        # With abbreviations, a flag's meaning would depend on which other flags exist.
         super().__init__(allow_abbrev=False, formatter_class=_Formatter, **options)
 
     def error(self, message: str) -> Never:
         raise SettingError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """argparse keeps quiet about what cannot be printed."""
+        """Print without argparse's silent handling of output errors."""
         print(message, end="", file=file)
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Parse all of ``argv``."""
+        """Parse all arguments."""
         namespace, unknown = self.parse_known_args(argv)
         if unknown:
             self.refuse(unknown[0])
-        for action in self._actions:  # "$OUT" in a script where OUT is not set would be the current directory
+        for action in self._actions:  # such as "$OUT" in a script that does not set OUT
             value = getattr(namespace, action.dest, None)
             if action.dest in PATHS and ("" in value if isinstance(value, list) else value == ""):
                 name = action.option_strings[0] if action.option_strings else str(action.metavar)
@@ -46,15 +46,15 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def refuse(self, argument: str) -> Never:
-        """Say what an argument that has no meaning may have been meant for."""
+        """Raise SettingError for an unknown argument, with a suggestion."""
         if not argument.startswith("-"):
-            self.error(f"{argument!r} belongs to no flag")
+            self.error(f"unexpected argument {argument!r}")
         flag = argument.partition("=")[0]
         raise SettingError(f"{self.prog} has no flag {flag}; {nearest(flag, self._option_string_actions)}")
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Keeps the lines of descriptions, flags apart from their meaning, and words whole."""
+    """Keeps line breaks of descriptions, aligns help texts and never breaks words."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=34)
@@ -66,7 +66,7 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(part for line in text.splitlines() for part in fold(indent + line, width))
 
     def _format_usage(self, usage: str | None, *rest: Any) -> str:
-        """argparse breaks the usages that it makes, but not those that it is given."""
+        """Wrap explicit usage strings, which argparse does not."""
         formatted = super()._format_usage(usage, *rest)
         if usage is None:
             return formatted
@@ -77,7 +77,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def flag(name: str) -> str:
-    """A setting's flag."""
+    """Return a setting's flag."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -86,7 +86,7 @@ def add_settings(
     settings: Mapping[str, Setting],
     values: Mapping[str, Any] | None = None,
 ) -> None:
-    """A flag for every setting, kept as text until it is read; ``values`` are shown as the defaults."""
+    """Add a flag for every setting, parsed later by `given`. ``values`` are shown as defaults."""
     for name, setting in settings.items():
         value = None if values is None else values[name]
         default = "" if value in (None, "") else f" [{text_of(value)}]"
@@ -100,18 +100,18 @@ def add_settings(
 
 
 def given(namespace: argparse.Namespace, settings: Mapping[str, Setting]) -> dict[str, Any]:
-    """The settings that the user gave, with their types."""
+    """Parse the settings that the user gave."""
     texts = vars(namespace)
     return {name: setting.parse(texts[name]) for name, setting in settings.items() if name in texts}
 
 
 def flags(values: Mapping[str, Any]) -> list[str]:
-    """The words of a command line that set these."""
+    """Return the command-line words that set these values."""
     return [word for name, value in values.items() for word in (flag(name), text_of(value))]
 
 
-def beside_settings(preset: str, num_envs: int) -> dict[str, Any]:
-    """What the same training needs beside its settings, where that is not what it has anyway."""
+def other_options(preset: str, num_envs: int) -> dict[str, Any]:
+    """Return the preset and the number of environments, if they are not the defaults."""
     return {
         **({"preset": preset} if preset != "default" else {}),
         **({"num_envs": num_envs} if num_envs > 1 else {}),
@@ -119,12 +119,12 @@ def beside_settings(preset: str, num_envs: int) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """A setting's value as it can be typed."""
+    """Format a setting's value as users type it."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def environment_kwargs(pairs: Sequence[str]) -> dict[str, Any]:
-    """``size=20 name=x`` as a dictionary: values are JSON where they can be, else text."""
+    """Parse ``size=20 name=x`` to a dictionary. Values are JSON if possible, otherwise strings."""
     kwargs = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")

@@ -1,4 +1,4 @@
-"""``bdqn presets``: which there are, and every value of one with where it comes from."""
+"""``bdqn presets``: lists the presets, or shows all values of one with their sources."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bdqn.config.settings import SettingError, nearest
 
 def run(argv: list[str]) -> int:
     """List the presets, or show one."""
-    parser = Parser(prog="bdqn presets", description="List presets, or show every value of one with its source.")
+    parser = Parser(prog="bdqn presets", description="List the presets, or show all values of one with their sources.")
     parser.add_argument("action", nargs="?", metavar="show", help="show one preset instead of listing all")
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
-    parser.add_argument("--agent", default="bdqn", help="for this agent [%(default)s]")
-    parser.add_argument("--family", help=f"for these environments: {', '.join(FAMILIES)} [classic, or as in NAME]")
+    parser.add_argument("--agent", default="bdqn", help="agent to show it for [%(default)s]")
+    parser.add_argument("--family", help=f"environment family: {', '.join(FAMILIES)} [as in NAME, otherwise classic]")
     args = parser.parse(argv)
     if args.action is None:
         _list()
     elif args.action != "show" or args.name is None:
-        parser.error("to see one preset: bdqn presets show NAME")
+        parser.error("to show one preset, use: bdqn presets show NAME")
     else:
         _show(args.name, args.agent, args.family or family_of(args.name))
     return 0
@@ -39,7 +39,7 @@ def _list() -> None:
 
 def _show(name: str, agent: str, family: str) -> None:
     if family not in FAMILIES:
-        raise SettingError(f"There is no family {family!r}; {nearest(family, FAMILIES)}")
+        raise SettingError(f"Unknown family {family!r}; {nearest(family, FAMILIES)}")
     configuration = configure(agent, family, name)
     table = Table(box=None, pad_edge=False)
     for title in ("setting", "value", "source", "meaning"):

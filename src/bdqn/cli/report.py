@@ -1,37 +1,35 @@
-"""``bdqn report``: one page about runs, with the paper's tables beside them if asked for."""
+"""``bdqn report``: an HTML report about runs, optionally beside the paper's tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bdqn.cli import comparing
-from bdqn.cli.common import correctable, runs_at, say
+from bdqn.cli import compare_flags
+from bdqn.cli.common import runs_at, say, user_errors
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
 
 
 def run(argv: list[str]) -> int:
-    """Read the runs, write the page, name what is missing."""
+    """Read the runs, write the page and report what is missing."""
     parser = Parser(
         prog="bdqn report",
-        description="Write one self-contained page about runs: curves, scores, settings, posteriors, provenance.",
+        description="Write a self-contained HTML report about runs: curves, scores, settings, posteriors, provenance.",
     )
     parser.add_argument(
         "runs",
         metavar="RUNS",
         nargs="+",
-        help="directories of sweeps, of runs, with either below them, or of what bdqn compare keeps",
+        help="directories of sweeps or runs, with such directories below them, or written by bdqn compare",
     )
-    parser.add_argument("--out", metavar="FILE", default="report.html", help="the page [%(default)s]")
-    parser.add_argument(
-        "--paper", action="store_true", help="add the paper's tables and figures, with ours beside them"
-    )
+    parser.add_argument("--out", metavar="FILE", default="report.html", help="the HTML file [%(default)s]")
+    parser.add_argument("--paper", action="store_true", help="add the paper's tables and figures beside these results")
     parser.add_argument("--tables", metavar="DIR", help="also write every table as CSV, Markdown and LaTeX")
     parser.add_argument("--figures", metavar="DIR", help="also write the learning curves as figures")
-    parser.add_argument("--title", help="heading of the page [the environments]")
-    comparing.add_flags(parser)
+    parser.add_argument("--title", help="title of the page [the environments]")
+    compare_flags.add_flags(parser)
     args = parser.parse(argv)
-    comparing.check(args)
+    compare_flags.check(args)
 
     import numpy as np
 
@@ -39,16 +37,16 @@ def run(argv: list[str]) -> int:
     from bdqn.report.report import make_report
     from bdqn.report.runs import read_runs
 
-    with correctable():
+    with user_errors():
         found = read_runs(runs_at(args.runs))
     for remark in found.remarks:
         say(f"note: {remark}")
     if not found.records:
-        raise SettingError(f"{', '.join(args.runs)}: no run with a finished episode yet.")
-    baseline = comparing.baseline_of(args, found.groups)
+        raise SettingError(f"{', '.join(args.runs)}: no run has a finished episode yet.")
+    baseline = compare_flags.baseline_of(args, found.groups)
     made = make_report(found, title=args.title, paper=args.paper, seed=args.seed, baseline=baseline)
     out = Path(args.out)
-    with correctable():
+    with user_errors():
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(made.html, encoding="utf-8")
         if args.tables:
@@ -58,7 +56,7 @@ def run(argv: list[str]) -> int:
         print(f"{args.tables}: {', '.join(table.name for table in made.tables)} as .csv, .md and .tex")
     if args.figures:
         curves = curves_figure(found.records, np.random.default_rng(args.seed))
-        with correctable():
-            files = save_all({"curves": curves}, Path(args.figures), comparing.formats_of(args))
+        with user_errors():
+            files = save_all({"curves": curves}, Path(args.figures), compare_flags.formats_of(args))
         print(f"{args.figures}: {', '.join(files)}")
     return 0

@@ -1,4 +1,4 @@
-"""What ``bdqn train`` and ``bdqn resume`` do alike: run to the end or to an interruption, and say what came of it."""
+"""Code that ``bdqn train`` and ``bdqn resume`` share: trains to the end or an interruption and prints the result."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING
 from bdqn.agents import AGENTS
 from bdqn.bayes.numerics import PosteriorError
 from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows, say
-from bdqn.config.memory import ran_out
+from bdqn.config.memory import is_out_of_memory
 from bdqn.config.settings import SettingError
 from bdqn.envs import BadAnswer, describe
 from bdqn.qlearning.finite_checks import NonFiniteError
 from bdqn.runs import exit_codes
 from bdqn.runs.directory import DirectoryLost, DirectoryRemoved
-from bdqn.runs.hints import Directions
-from bdqn.runs.progress import figure, progress, rate, unheard_is_fine
+from bdqn.runs.hints import NextCommands
+from bdqn.runs.progress import format_return, ignoring_output_errors, progress, rate
 from bdqn.runs.training import train
 from bdqn.storage.checkpoints import Checkpoints
 
 if TYPE_CHECKING:
     from bdqn.learner import Learner
     from bdqn.runs.schedule import Schedule
-    from bdqn.runs.writer import RunRecord
+    from bdqn.runs.writer import RunWriter
 
 
-def train_recorded(
+def run_training(
     learner: Learner,
     steps: int,
-    record: RunRecord,
+    writer: RunWriter,
     checkpoints: Checkpoints,
     schedule: Schedule,
     *,
@@ -45,67 +45,67 @@ def train_recorded(
     run: str = "",
     deadline: float = math.inf,
 ) -> int:
-    """Train until ``steps`` decisions are taken, a signal, or a time of the monotonic clock; returns the exit code.
+    """Train up to ``steps`` decisions, a signal or a deadline on the monotonic clock. Returns the exit code.
 
-    ``run`` is what the user calls the run's directory.
+    ``run`` is the run's directory as the user typed it.
     """
-    began_at, began, promised = learner.num_timesteps, record.seconds, record.folder
-    go_on = Directions(run or str(promised), learner.env_name)
-    with record:
+    began_at, began, promised = learner.num_timesteps, writer.seconds, writer.folder
+    commands = NextCommands(run or str(promised), learner.env_name)
+    with writer:
         with (
-            _explained(learner, record, checkpoints, schedule, go_on),
+            _errors_explained(learner, writer, checkpoints, schedule, commands),
             progress(steps, quiet=quiet) as display,
             interruptible() as asked,
         ):
             stop = asked if math.isinf(deadline) else lambda: asked() or time.monotonic() >= deadline
-            complete = train(learner, steps, record, checkpoints, schedule, display, stop)
-        record.status = "finished" if complete else "interrupted"
-    if record.folder != promised:
-        go_on = Directions(str(record.folder), learner.env_name)
-    with unheard_is_fine(sys.stdout):
+            complete = train(learner, steps, writer, checkpoints, schedule, display, stop)
+        writer.status = "finished" if complete else "interrupted"
+    if writer.folder != promised:
+        commands = NextCommands(str(writer.folder), learner.env_name)
+    with ignoring_output_errors(sys.stdout):
         if not complete:
             reason = "Interrupted" if asked() else "Stopped by --max-minutes"
             print(f"{reason} after {learner.num_timesteps:,} decisions.")
-            say(f"Go on with it: {go_on.resume}")
+            say(f"Resume it: {commands.resume}")
         elif learner.num_timesteps < steps:
             print(f"Reached the score of {schedule.stop_at:g} after {learner.num_timesteps:,} decisions.")
-        _conclude(record, rate(learner.num_timesteps - began_at, record.seconds - began), go_on)
-    if record.saved != learner.num_timesteps:
-        raise NotSaved(f"The last checkpoint could not be written. {_left(checkpoints, go_on)}")
-    if record.folder != promised:
-        raise RunFailed(f"{promised} was moved while the run went on: its files are in {record.folder}.")
-    return 0 if complete else exit_codes.INTERRUPTED if asked() else exit_codes.TIME_IS_UP
+        _print_summary(writer, rate(learner.num_timesteps - began_at, writer.seconds - began), commands)
+    if writer.saved != learner.num_timesteps:
+        raise NotSaved(f"Could not write the last checkpoint. {_latest_checkpoint(checkpoints, commands)}")
+    if writer.folder != promised:
+        raise RunFailed(f"{promised} was moved during the run: its files are in {writer.folder}.")
+    return 0 if complete else exit_codes.INTERRUPTED if asked() else exit_codes.TIME_LIMIT
 
 
 @contextmanager
-def _explained(
-    learner: Learner, record: RunRecord, checkpoints: Checkpoints, schedule: Schedule, go_on: Directions
+def _errors_explained(
+    learner: Learner, writer: RunWriter, checkpoints: Checkpoints, schedule: Schedule, commands: NextCommands
 ) -> Iterator[None]:
-    """Errors in here end a run: each as a sentence that says why, and what is left of it."""
+    """Turn errors in the block into RunFailed, with the reason and the latest checkpoint."""
     try:
         yield
     except SettingError:
         raise
     except DirectoryRemoved as error:
-        raise _rescue(error, learner, record, schedule) from error
+        raise _rescue(error, learner, writer, schedule) from error
     except DirectoryLost as error:
         raise RunFailed(f"{_stopped(learner)}: {error}") from error
     except (NonFiniteError, PosteriorError, BadAnswer) as error:
-        raise RunFailed(f"{_stopped(learner)}: {error} {_left(checkpoints, go_on)}") from error
+        raise RunFailed(f"{_stopped(learner)}: {error} {_latest_checkpoint(checkpoints, commands)}") from error
     except SystemExit as end:
         what = f"the environment called sys.exit({end.code!r})."
-        raise RunFailed(f"{_stopped(learner)}: {what} {_left(checkpoints, go_on)}") from end
+        raise RunFailed(f"{_stopped(learner)}: {what} {_latest_checkpoint(checkpoints, commands)}") from end
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of an environment, perhaps: a cancelled task of asyncio is no Exception
-        raise _unforeseen(error, learner, _left(checkpoints, go_on)) from error
+    except BaseException as error:  # an environment may raise CancelledError, which is not an Exception
+        raise _unexpected(error, learner, _latest_checkpoint(checkpoints, commands)) from error
 
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C, a request to terminate or a closed terminal take effect between two steps, where the agent is whole.
+    """Defer SIGINT, SIGTERM and SIGHUP to the next step boundary, where the agent is consistent.
 
-    The second Ctrl-C takes effect at once.
+    A second Ctrl-C takes effect at once.
     """
     asked = False
 
@@ -115,7 +115,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup, a closed terminal is no reason to stop
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores SIGHUP
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, ask) for number in numbers}
     try:
@@ -126,12 +126,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 def announce(learner: Learner, steps: int, schedule: Schedule, run: str, max_minutes: float | None = None) -> None:
-    """Say what begins."""
+    """Print what is about to run."""
     configuration = learner.configuration
     agent = configuration.agent
     limits = [
-        *([] if schedule.stop_at is None else [f"or until the score is {schedule.stop_at:g}"]),
-        *([] if max_minutes is None else [f"for {max_minutes:g} minutes at most"]),
+        *([] if schedule.stop_at is None else [f"or until the score reaches {schedule.stop_at:g}"]),
+        *([] if max_minutes is None else [f"for at most {max_minutes:g} minutes"]),
     ]
     rows = {
         "family": configuration.family,
@@ -139,77 +139,77 @@ def announce(learner: Learner, steps: int, schedule: Schedule, run: str, max_min
         "protocol": describe(learner.envs.envs[0]),
         "decisions": ", ".join([f"{steps:,} in {learner.envs.num_envs} environment(s)", *limits]),
         "run": run,
-        "if interrupted": _prospect(learner, schedule, run),
+        "if interrupted": _resume_outlook(learner, schedule, run),
     }
-    with unheard_is_fine(sys.stdout):
+    with ignoring_output_errors(sys.stdout):
         say(f"{AGENTS[agent].summary} ({agent}) on {learner.env_source}, seed {learner.seed}")
         print_rows(rows)
 
 
-def _prospect(learner: Learner, schedule: Schedule, run: str) -> str:
-    """What a resumed run would be like."""
+def _resume_outlook(learner: Learner, schedule: Schedule, run: str) -> str:
+    """Describe how a resumed run would continue."""
     losses = []
     if not schedule.save_replay:
-        losses.append("it will begin with an empty replay memory (--save-replay false)")
+        losses.append("with an empty replay buffer (--save-replay false)")
     reason = learner.envs.unrestorable()
     if reason:
-        losses.append(f"it will begin a new episode ({reason})")
-    how = "but " + " and ".join(losses) if losses else "exactly where it was"
-    return f"{Directions(run, learner.env_name).resume} goes on, {how}"
+        losses.append(f"with a new episode ({reason})")
+    how = "but " + " and ".join(losses) if losses else "exactly where it stopped"
+    return f"{NextCommands(run, learner.env_name).resume} continues, {how}"
 
 
-def _conclude(record: RunRecord, pace: float, go_on: Directions) -> None:
-    mean = "no episode ended" if record.mean_return is None else figure(record.mean_return)
+def _print_summary(writer: RunWriter, pace: float, commands: NextCommands) -> None:
+    mean = "no episode ended" if writer.mean_return is None else format_return(writer.mean_return)
     print(f"Mean return of the last 100 episodes: {mean}")
     print(f"Speed: {pace:,.0f} steps/s")
-    say(f"Files: {go_on.run}")
-    say(f"Evaluate it: {go_on.evaluate}")
+    say(f"Files: {commands.run}")
+    say(f"Evaluate it: {commands.evaluate}")
 
 
 def _stopped(learner: Learner) -> str:
     return f"Stopped after {learner.num_timesteps:,} decisions"
 
 
-def _left(checkpoints: Checkpoints, go_on: Directions) -> str:
-    """What there is to go back to."""
-    generations = []
+def _latest_checkpoint(checkpoints: Checkpoints, commands: NextCommands) -> str:
+    """Describe the latest checkpoint and how to resume from it."""
+    paths = []
     with suppress(OSError):  # such as too many open files
-        generations = checkpoints.generations()
-    if not generations:
-        return "No checkpoint had been written yet."
-    latest = Path(go_on.run, *generations[-1].parts[-2:])
-    return f"The latest checkpoint is {latest}; {go_on.resume} goes on from there."
+        paths = checkpoints.paths()
+    if not paths:
+        return "No checkpoint was written yet."
+    latest = Path(commands.run, *paths[-1].parts[-2:])
+    return f"The latest checkpoint is {latest}; {commands.resume} continues from there."
 
 
-def _unforeseen(error: BaseException, learner: Learner, left: str) -> RunFailed:
-    """What an error means for the run; that of an environment is shown as its author needs it."""
-    if ran_out(error):
+def _unexpected(error: BaseException, learner: Learner, left: str) -> RunFailed:
+    """Explain an unexpected error. Prints its traceback, which the author of an environment needs."""
+    if is_out_of_memory(error):
         place, lower = " in a refit", "posterior_batch_size or features"
         if not learner.agent.fit_due:
             place, lower = "", "buffer_size, batch_size or features"
         return RunFailed(
-            f"{_stopped(learner)}: there was not enough memory{place} ({error}). Free some, or begin a new run with a "
-            f"lower {lower}. {left}"
+            f"{_stopped(learner)}: out of memory{place} ({error}). Free some memory, or start a new run with a "
+            f"smaller {lower}. {left}"
         )
-    with unheard_is_fine(sys.stderr):
+    with ignoring_output_errors(sys.stderr):
         traceback.print_exception(error)
     return RunCrashed(f"{_stopped(learner)} by {type(error).__name__}: {error} (traceback above). {left}")
 
 
-def _rescue(error: DirectoryRemoved, learner: Learner, record: RunRecord, schedule: Schedule) -> RunFailed:
-    """Write what is in memory into a new directory: the tables, and a checkpoint from which the run goes on."""
-    place = record.folder
-    if place.exists():  # somebody else's, then
+def _rescue(error: DirectoryRemoved, learner: Learner, writer: RunWriter, schedule: Schedule) -> RunFailed:
+    """Write the tables and a checkpoint from memory to a new directory, from which the run can resume."""
+    place = writer.folder
+    if place.exists():  # another process made it
         place = place.with_name(f"{place.name}_rescued_{os.getpid()}")
     try:
-        record.put_back(place)
-        record.sync()
+        writer.rewrite(place)
+        writer.sync()
         again = Checkpoints(place / "checkpoints", keep=schedule.keep, save_replay=schedule.save_replay)
-        again.save(learner, record.state())
-    except OSError as trouble:
-        return NotSaved(f"{_stopped(learner)}: {error} It could not be written again: {trouble}.")
-    go_on = Directions(str(place), learner.env_name)
+        again.save(learner, writer.state())
+    except OSError as failure:
+        return NotSaved(f"{_stopped(learner)}: {error} Could not write it again: {failure}.")
+    commands = NextCommands(str(place), learner.env_name)
     return RunFailed(
-        f"{_stopped(learner)}: {error} Its tables and a checkpoint were written again, to {place}; earlier checkpoints "
-        f"are gone. {go_on.resume} goes on from there."
+        f"{_stopped(learner)}: {error} Its tables and a new checkpoint were written to {place}; earlier checkpoints "
+        f"are gone. {commands.resume} continues from there."
     )

@@ -1,4 +1,4 @@
-"""``bdqn sweep``: all trials of a file, here, several at a time; the same command again goes on with it."""
+"""``bdqn sweep``: runs all trials of a file, several in parallel. The same command continues an interrupted sweep."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, correctable, say
+from bdqn.cli.common import RunFailed, say, user_errors
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
-from bdqn.runs.progress import duration, unheard_is_fine
+from bdqn.runs.progress import duration, ignoring_output_errors
 from bdqn.sweep.plan import FULL, Sweep, Trial, module_of, read_sweep
 
 if TYPE_CHECKING:
@@ -20,80 +20,82 @@ if TYPE_CHECKING:
 
 
 def run(argv: list[str]) -> int:
-    """Carry out what is not done yet, and say what came of it."""
+    """Run the unfinished trials and print the result."""
     parser = Parser(
         prog="bdqn sweep",
-        description="Run every trial of a sweep file. Interrupted or killed, the same command goes on where it was.",
+        description="Run all trials of a sweep file. After an interruption, the same command continues the sweep.",
     )
     parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
     parser.add_argument(
-        "--scale", default=FULL, help="a part that the file names, such as quick [%(default)s: all of it]"
+        "--scale", default=FULL, help="a scale that the file defines, such as quick [%(default)s: the whole file]"
     )
-    parser.add_argument("--out", metavar="DIR", help="where the trials go [out/NAME, for NAME/sweep.toml]")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at a time [%(default)s]")
-    parser.add_argument("--ray", metavar="WHERE", help="run the trials by Ray: local, or the address of a cluster")
-    parser.add_argument("--retries", type=int, default=3, help="of a trial whose process dies [%(default)s]")
-    parser.add_argument("--dry-run", action="store_true", help="list the trials, and what they would take")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
+    parser.add_argument("--out", metavar="DIR", help="directory for the trials [out/NAME, for NAME/sweep.toml]")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="number of parallel trials [%(default)s]"
+    )
+    parser.add_argument("--ray", metavar="WHERE", help="run the trials with Ray: local, or the address of a cluster")
+    parser.add_argument("--retries", type=int, default=3, help="retries of a trial whose process dies [%(default)s]")
+    parser.add_argument("--dry-run", action="store_true", help="list the trials and estimate their time and memory")
+    parser.add_argument("--quiet", action="store_true", help="print only the result")
     args = parser.parse(argv)
     for name, least in (("workers", 1), ("retries", 0)):
         if getattr(args, name) < least:
             raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
     path = Path(args.file)
-    with correctable():
+    with user_errors():
         sweep = read_sweep(path, args.scale, imports=not args.dry_run)
     out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:
         _describe(sweep, out, args.workers)
         return 0
     check_environments(sweep)
-    return _carry_out(sweep, out, args)
+    return _execute(sweep, out, args)
 
 
 def default_out(file: Path) -> Path:
-    """``out/NAME`` for NAME/sweep.toml; another file beside it has a directory of its own, out/NAME-FILE."""
+    """Return ``out/NAME`` for NAME/sweep.toml, and ``out/NAME-FILE`` for any other file."""
     name = file.resolve().parent.name
     return Path("out") / (name if file.stem == "sweep" else f"{name}-{file.stem}")
 
 
 def check_environments(sweep: Sweep, *, imports: bool = True) -> None:
-    """Make each environment once: what is missing or unsuitable shows now, and not in the middle of the night.
+    """Create each environment once, so that problems show before the sweep starts.
 
-    Without ``imports``, those are left out whose name imports a module.
+    Without ``imports``, skip environments whose id imports a module.
     """
     from bdqn.envs import check_spaces, make_env
 
     for name in dict.fromkeys(trial.env for trial in sweep.trials if imports or not module_of(trial.env)):
-        with correctable(), closing(make_env(name)) as env:
+        with user_errors(), closing(make_env(name)) as env:
             check_spaces(env)
 
 
-def _carry_out(sweep: Sweep, out: Path, args: Namespace) -> int:
+def _execute(sweep: Sweep, out: Path, args: Namespace) -> int:
     from bdqn.cli.running import interruptible
     from bdqn.runs.directory import claim_directory, locked
     from bdqn.sweep.display import watching
-    from bdqn.sweep.engine import carry_out
+    from bdqn.sweep.engine import run_sweep
     from bdqn.sweep.folder import SweepFolder
 
-    with correctable():
+    with user_errors():
         folder = SweepFolder(claim_directory(out))
     with locked(out, new=False):
-        with correctable():
+        with user_errors():
             folder.prepare(sweep)
         with (
             _engine(args.ray, args.workers, out) as engine,
             watching(sweep, folder, quiet=args.quiet) as watch,
             interruptible() as stop,
         ):
-            work = carry_out(sweep, folder, engine, args.workers, args.retries, watch, stop)
-    with unheard_is_fine(sys.stdout):
+            work = run_sweep(sweep, folder, engine, args.workers, args.retries, watch, stop)
+    with ignoring_output_errors(sys.stdout):
         print(f"{len(work.done)} of {len(sweep.trials)} trials are finished. Compare them: bdqn compare {out}")
         for trial, message in work.failed.items():
             say(f"  failed: {trial.label}: {message} ({folder.log(trial)})")
         for trial, note in work.notes.items():
             say(f"  {trial.label} {note}")
     if work.failed:
-        raise RunFailed(f"{len(work.failed)} trials failed. The same command tries them again.")
+        raise RunFailed(f"{len(work.failed)} trials failed. Run the same command to retry them.")
     return 0 if len(work.done) == len(sweep.trials) else 130
 
 
@@ -108,9 +110,9 @@ def _engine(ray: str | None, workers: int, out: Path) -> AbstractContextManager[
 
 
 def _describe(sweep: Sweep, out: Path, workers: int) -> None:
-    """List the trials, with what each kind would take on this machine as it is now.
+    """List the trials, with estimates for each group at the machine's current load.
 
-    What an environment's name imports is left alone: a module's code may do anything.
+    Environments whose id imports a module are skipped, because importing runs its code.
     """
     from bdqn.sweep.folder import SweepFolder
 
@@ -120,19 +122,19 @@ def _describe(sweep: Sweep, out: Path, workers: int) -> None:
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
         trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
         seconds, size = (0.0, 0.0) if module_of(env) else _estimate(trials[0], sweep.steps)
-        unknown = f"not looked at: a dry run does not import {module_of(env)}"
+        unknown = f"not estimated: a dry run does not import {module_of(env)}"
         print(f"{group} on {env}: " + (f"{duration(seconds)} and {size / 1e9:.2f} GB each" if size else unknown))
         for trial in trials:
             progress = folder.progress(trial, sweep.steps)
             left += 0.0 if progress.finished else seconds * (1 - min(progress.decisions, sweep.steps) / sweep.steps)
             state = "finished" if progress.finished else f"{progress.decisions:,} of {sweep.steps:,} decisions"
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
-    others = " for those that were looked at" if any(module_of(trial.env) for trial in sweep.trials) else ""
-    print(f"{len(sweep.trials)} trials, {workers} at a time: about {duration(left / workers)}{others}")
+    others = " for the estimated ones" if any(module_of(trial.env) for trial in sweep.trials) else ""
+    print(f"{len(sweep.trials)} trials, {workers} in parallel: about {duration(left / workers)}{others}")
 
 
 def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
-    """Seconds and bytes that a trial takes."""
+    """Estimate the seconds and bytes that a trial takes."""
     from bdqn.cli.doctor import measure, small_learner
     from bdqn.config.resolve import configure
     from bdqn.envs import family
@@ -140,7 +142,7 @@ def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
     from bdqn.replay.buffer import bytes_per_frame
 
     configuration = configure(trial.agent, family(trial.env), trial.preset, trial.settings)
-    with correctable():
+    with user_errors():
         learner = small_learner(configuration, trial.env)
     use_threads(trial.threads)
     seconds = measure(learner, seconds=0.5).total(learner, steps)
@@ -152,4 +154,4 @@ def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
     return seconds, frames * per_frame + PROCESS
 
 
-PROCESS = 400e6  # bytes of a training with an empty replay memory
+PROCESS = 400e6  # bytes of a training process with an empty replay buffer

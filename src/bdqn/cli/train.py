@@ -1,4 +1,4 @@
-"""``bdqn train``: one agent in one environment, recorded."""
+"""``bdqn train``: trains one agent in one environment and records the run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
 from bdqn.cli import resume
-from bdqn.cli.common import Start, correctable, prepare_torch
+from bdqn.cli.common import Invocation, prepare_torch, user_errors
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.config.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
 from bdqn.runs.schedule import Schedule
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """Everything about a run that is no setting of the agent."""
+    """Options of a run that are not settings of the agent."""
 
     env: str = setting("", "a Gymnasium id, such as CartPole-v1, MinAtar/Breakout-v1 or ALE/Pong-v5")
-    agent: str = setting("bdqn", f"who learns: {', '.join(AGENTS)}")
-    preset: str = setting("default", "where settings come from that are not given (bdqn presets lists them)")
-    steps: int | None = setting(None, "decisions to train for; unset: as many as the preset says", minimum=1)
-    seed: int = setting(0, "the one seed that everything random derives from", minimum=0)
-    num_envs: int = setting(1, "environments stepped together", minimum=1)
+    agent: str = setting("bdqn", f"agent to train: {', '.join(AGENTS)}")
+    preset: str = setting("default", "defaults of the settings (listed by bdqn presets)")
+    steps: int | None = setting(None, "decisions to train for; unset: as in the preset", minimum=1)
+    seed: int = setting(0, "seed of all random numbers", minimum=0)
+    num_envs: int = setting(1, "number of environments stepped together", minimum=1)
     max_minutes: float | None = setting(
-        None, "stop after so long, with a checkpoint to go on from; unset: no limit", minimum=0
+        None, "stop after this many minutes with a checkpoint to resume from; unset: no limit", minimum=0
     )
     out: str | None = setting(None, "the run's directory; unset: runs/ENV/AGENT/TIME_sSEED")
-    device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
+    device: str = setting("cpu", "device of the network: cpu, cuda, ...")
     threads: int | None = setting(
         None,
-        "torch's threads; unset: 1, or all cores for Atari (small networks are faster on one)",
+        "number of torch threads; unset: 1, or all cores for Atari (small networks are faster with one)",
         minimum=1,
     )
 
 
 def run(argv: list[str]) -> int:
-    """Train, record, save, and say what came of it."""
-    start = Start.of("train", argv)
+    """Train an agent, record the run and print the result."""
+    start = Invocation.of("train", argv)
     options, schedule, supervision, overrides, args = _parse(argv)
     env_kwargs = environment_kwargs(args.env_kwargs)
-    with correctable():
+    with user_errors():
         configuration = _configure(options, overrides)
-    if args.go_on and _is_there_to_continue(start.here, options, schedule, configuration, env_kwargs):
+    if args.continue_run and _is_there_to_continue(start.here, options, schedule, configuration, env_kwargs):
         same = resume.Options(options.steps, options.env, options.device, options.threads, options.max_minutes)
-        return resume.go_on(str(options.out), same, {}, args, start)
+        return resume.resume_run(str(options.out), same, {}, args, start)
     learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
-    from bdqn.cli.running import announce, train_recorded
+    from bdqn.cli.running import announce, run_training
     from bdqn.runs.directory import claim_directory, locked, new_directory
-    from bdqn.runs.writer import RunRecord
+    from bdqn.runs.writer import RunWriter
     from bdqn.storage import checkpoint_files
     from bdqn.storage.checkpoints import Checkpoints
 
-    with correctable():
+    with user_errors():
         folder = (
             claim_directory(start.here / options.out)
             if options.out is not None
@@ -75,21 +75,19 @@ def run(argv: list[str]) -> int:
         checkpoints = Checkpoints(
             checkpoint_files.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay
         )
-        with correctable():
-            record = RunRecord(
+        with user_errors():
+            writer = RunWriter(
                 folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim
             )
         until = start.deadline(options.max_minutes)
-        return train_recorded(
-            learner, steps, record, checkpoints, schedule, quiet=args.quiet, run=called, deadline=until
-        )
+        return run_training(learner, steps, writer, checkpoints, schedule, quiet=args.quiet, run=called, deadline=until)
 
 
-# --- what was asked for ---------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------
 
 
 def _parse(argv: list[str]) -> tuple[Options, Schedule, Supervision, dict[str, Any], Namespace]:
-    """The run's options first: agent and environment decide which settings there are."""
+    """Parse the run's options first: agent and environment determine the available settings."""
     parser, known = _parser(), settings_of(Options)
     scheduled, supervised = settings_of(Schedule), settings_of(Supervision)
     add_settings(parser, known, vars(Options()))
@@ -103,7 +101,7 @@ def _parse(argv: list[str]) -> tuple[Options, Schedule, Supervision, dict[str, A
         raise SystemExit(0)
     args = parser.parse(argv)
     if not options.env:
-        raise SettingError("Which environment? For example: bdqn train --env CartPole-v1")
+        raise SettingError("--env is required, for example: bdqn train --env CartPole-v1")
     schedule, supervision = build(Schedule, given(args, scheduled)), build(Supervision, given(args, supervised))
     return options, schedule, supervision, given(args, settings), args
 
@@ -112,24 +110,29 @@ def _parser() -> Parser:
     parser = Parser(
         prog="bdqn train",
         usage="bdqn train --env ENV [--agent AGENT] [--steps N] [--seed N] [--any-setting VALUE ...]",
-        description="Train an agent and record the run. Values in [brackets] hold unless others are given.",
+        description="Train an agent and record the run. Values in [brackets] are defaults.",
         add_help=False,  # the settings are not known yet
     )
-    parser.add_argument("-h", "--help", action="store_true", help="with --env: every setting and its value")
+    parser.add_argument("-h", "--help", action="store_true", help="with --env: show every setting and its value")
     parser.add_argument(
-        "--continue", dest="go_on", action="store_true", help="go on with the run in --out, if there is one already"
+        "--continue",
+        dest="continue_run",
+        action="store_true",
+        help="resume the run in --out, if there is one",
     )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the result")
-    parser.add_argument("--tensorboard", action="store_true", help="write TensorBoard events too")
-    parser.add_argument("--env-kwargs", nargs="+", default=[], metavar="K=V", help="given to the environment")
+    parser.add_argument("--quiet", action="store_true", help="print only the result")
+    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    parser.add_argument(
+        "--env-kwargs", nargs="+", default=[], metavar="K=V", help="keyword arguments of the environment"
+    )
     return parser
 
 
 def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
-    """Flags for all settings of the agent; where the environment is known, with the preset's values."""
+    """Add flags for all settings of the agent, with the preset's values if the environment is known."""
     agent = options.agent
     if agent not in AGENTS:
-        raise SettingError(f"There is no agent {agent!r}; {nearest(agent, AGENTS)}")
+        raise SettingError(f"Unknown agent {agent!r}; {nearest(agent, AGENTS)}")
     if not options.env:
         parser.epilog = f"To see the preset's values: bdqn train --agent {agent} --env CartPole-v1 --help"
         settings = settings_of(Training) | settings_of(AGENTS[agent].settings)
@@ -137,7 +140,7 @@ def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:
         return settings
     from bdqn.config.resolve import known_settings
 
-    with correctable():
+    with user_errors():
         configuration = _configure(options, {})
     settings = known_settings(agent, configuration.family)
     title = f"settings of {agent} on {options.env}, values of preset {configuration.preset}"
@@ -155,9 +158,9 @@ def _configure(options: Options, overrides: dict[str, Any]) -> Configuration:
 def _is_there_to_continue(
     here: Path, options: Options, schedule: Schedule, configuration: Configuration, env_kwargs: dict[str, Any]
 ) -> bool:
-    """Whether --out holds a run already; it must be the one that is asked for."""
+    """Whether --out already holds a run, which must have the same configuration."""
     if options.out is None:
-        raise SettingError("--continue goes on with the run in a directory: say which, with --out.")
+        raise SettingError("--continue needs --out, the directory of the run to resume.")
     if not (here / options.out / "config.toml").exists():
         return False
     config = resume.read_config(here / options.out)
@@ -174,13 +177,13 @@ def _is_there_to_continue(
         name = differing[0]
         raise SettingError(
             f"{options.out} holds another run: its {name} is {there.get(name)}, not {wanted.get(name)}. "
-            "Go on with it as it is (bdqn resume), or choose another directory."
+            "Resume it as it is (bdqn resume), or choose another directory."
         )
     return True
 
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
-    """Values and those of tables, by name."""
+    """Return all values by name, including those in tables."""
     tables = [value for value in content.values() if isinstance(value, dict)]
     values = {name: value for name, value in content.items() if not isinstance(value, dict) and value is not None}
     return {name: value for part in (values, *tables) for name, value in part.items()}
@@ -192,7 +195,7 @@ def _learner(
     from bdqn.learner import Learner
 
     prepare_torch(options.device, configuration.family, options.threads)
-    with correctable():
+    with user_errors():
         return Learner(
             configuration,
             options.env,

@@ -1,4 +1,4 @@
-"""``bdqn tune``: settings of the posterior for a trained agent's features, or any settings by Optuna."""
+"""``bdqn tune``: tunes the posterior on a trained agent's features, or any settings with Optuna."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents.bdqn import Settings
-from bdqn.cli.common import RunFailed, correctable, prepare_torch, say
-from bdqn.cli.options import Parser, add_settings, beside_settings, flag, flags, given, text_of
+from bdqn.cli.common import RunFailed, prepare_torch, say, user_errors
+from bdqn.cli.options import Parser, add_settings, flag, flags, given, other_options, text_of
 from bdqn.config.settings import Setting, SettingError, build, setting, settings_of
-from bdqn.runs.progress import duration, unheard_is_fine
+from bdqn.runs.progress import duration, ignoring_output_errors
 from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
     from bdqn.tune.frozen import Donor, Stage, Tried
 
-INTERVAL = 5.0  # seconds between lines about the time left, where there is no terminal
+INTERVAL = 5.0  # seconds between progress lines, without a terminal
 
-# What can be tried; a word in a number's place is another way.
+# Tunable settings: their help text, and a word that is allowed in place of a number.
 TRIED = {
     "posterior_batch_size": ("B: transitions per refit [T^T and 10 T^T of the run]", None),
-    "prior_var": ("variance of the weights' prior [1 0.1 0.001]", None),
-    "noise_var": ("variance of the noise, or learned [1 10]", "learned"),
+    "prior_var": ("prior variance of the weights [1 0.1 0.001]", None),
+    "noise_var": ("noise variance, or learned [1 10]", "learned"),
     "posterior_update_interval": ("T^BT: decisions between refits [10 T^T and T^T]", None),
     "sample_interval": ("T^S: decisions between draws, or episode [T^T / 10 and T^T / 100]", "episode"),
 }
@@ -36,38 +36,38 @@ TRIED = {
 
 @dataclass(frozen=True)
 class Options:
-    """How to try them."""
+    """Options of ``bdqn tune``."""
 
     episodes: int = setting(50, "episodes that each candidate plays (the paper: 1000)", minimum=1)
-    seed: int = setting(0, "seed of what is played, the same for every candidate", minimum=0)
+    seed: int = setting(0, "seed of the played episodes, the same for every candidate", minimum=0)
     collect: int | None = setting(
         None,
-        "decisions to play for the regression's transitions; unset: the run's replay memory, or 10 T^T without one",
+        "decisions to play to collect transitions; unset: use the run's replay buffer, or 10 T^T without one",
         minimum=1,
     )
-    device: str = setting("cpu", "where the network computes: cpu, cuda, ...")
-    env: str | None = setting(None, "the environment again, where its name imports a module (module:Name-v0)")
+    device: str = setting("cpu", "device of the network: cpu, cuda, ...")
+    env: str | None = setting(None, "the environment again, if its id imports a module (module:Name-v0)")
     max_steps: int | None = setting(
         None,
-        "decisions after which an episode is cut; unset: 27,000 where the environment has no time limit",
+        "decisions after which an episode is truncated; unset: 27,000 if the environment has no time limit",
         minimum=1,
     )
-    out: str | None = setting(None, "a TOML file for the chosen settings")
+    out: str | None = setting(None, "write the chosen settings to this TOML file")
 
 
 def run(argv: list[str]) -> int:
-    """Tune one way or the other."""
+    """Tune the posterior, or with --search any settings."""
     if any(word.partition("=")[0] == "--search" for word in argv):
-        from bdqn.cli import searching
+        from bdqn.cli import tune_search
 
-        return searching.run(argv)
+        return tune_search.run(argv)
     parser = Parser(
         prog="bdqn tune",
         usage="bdqn tune RUN [--prior-var X ...] [--noise-var X ...] [...]\n"
         "       bdqn tune --search FILE [--out DIR] [--help]",
-        description="Choose settings of Bayesian DQN's posterior on the features of a trained agent, which stay as "
-        "they are: stage 1 tries B, prior_var and noise_var, stage 2 T^BT and T^S. Values in [brackets] are "
-        "the paper's; the preset's own are tried beside them.",
+        description="Tune the posterior of Bayesian DQN on the frozen features of a trained agent. Stage 1 tries B, "
+        "prior_var and noise_var; stage 2 tries T^BT and T^S. Values in [brackets] are the paper's; the preset's "
+        "own are also tried.",
     )
     parser.add_argument("run", metavar="RUN", help="a run's directory, one of its checkpoints, or a saved agent")
     for name, (meaning, _) in TRIED.items():
@@ -78,16 +78,18 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     settings = settings_of(Settings)
     values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
-    out = None if options.out is None else Path(options.out).absolute()  # an environment may go elsewhere
-    with correctable():  # a path may be too long to be looked at
+    out = (
+        None if options.out is None else Path(options.out).absolute()
+    )  # an environment may change the working directory
+    with user_errors():  # the path may be too long
         if out is not None and (out.is_dir() or not out.parent.is_dir()):
-            raise SettingError(f"--out must be a file in a directory that is there, not {options.out}.")
+            raise SettingError(f"--out must be a file in an existing directory, not {options.out}.")
     _tune(Path(args.run), values, options, out, shlex.join(["bdqn", "tune", *argv]))
     return 0
 
 
 def _values(known: Setting, texts: Sequence[str]) -> list[Any]:
-    """Candidates for a setting, each checked."""
+    """Parse and validate the candidates for a setting."""
     word = TRIED[known.name][1]
     values = [text if text == word else known.parse(text) for text in texts]
     for value in values:
@@ -100,10 +102,10 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
     from bdqn.bayes.numerics import PosteriorError
     from bdqn.qlearning.finite_checks import NonFiniteError
     from bdqn.storage import checkpoint_files
-    from bdqn.storage.checkpoints import find_agent
+    from bdqn.storage.saved_agents import find_agent
     from bdqn.tune.frozen import as_settings, load_donor, search
 
-    with correctable():
+    with user_errors():
         prepare_torch(options.device, checkpoint_files.read(find_agent(path)).about["family"])
         donor = load_donor(path.absolute(), options.env, device=options.device, collect=options.collect)
     _announce(donor, options)
@@ -128,22 +130,22 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         print(f"note: {note}")
     chosen = as_settings(stages[-1].best.values)
     print()
-    say(f"chosen, with the highest means: {_train_command(donor, chosen)}")
+    say(f"best settings by mean return: {_train_command(donor, chosen)}")
     if out is not None:
         from bdqn.storage.toml import toml_text
 
-        beside = beside_settings(donor.preset, donor.learner.envs.num_envs)
-        with correctable():
+        beside = other_options(donor.preset, donor.learner.envs.num_envs)
+        with user_errors():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
-            out.write_text(f"# {printable(command)}\n{text.lstrip()}", encoding="utf-8")
-        say(f"{options.out}: the same, for a sweep file")
+            out.write_text(f"# {printable(command)}\n{text}", encoding="utf-8")
+        say(f"{options.out}: the same settings for a sweep file")
 
 
 @contextmanager
 def _outlook() -> Iterator[Callable[[float], None]]:
-    """Something to be told what share of the work is done; it says on stderr how long the rest may take.
+    """Yield a callback for the fraction of work done, which shows the time left on stderr.
 
-    Not on stdout: what is printed there is the same every time.
+    stdout stays deterministic.
     """
     began = time.monotonic()
 
@@ -166,20 +168,20 @@ def _outlook() -> Iterator[Callable[[float], None]]:
             nonlocal due
             if time.monotonic() >= due:
                 due = time.monotonic() + INTERVAL
-                with unheard_is_fine(sys.stderr):
-                    print(f"bdqn: {share:.0%} of the episodes are played, about {left(share)}", file=sys.stderr)
+                with ignoring_output_errors(sys.stderr):
+                    print(f"bdqn: {share:.0%} of the episodes played, about {left(share)}", file=sys.stderr)
 
         yield tell
 
 
 def _announce(donor: Donor, options: Options) -> None:
     learner = donor.learner
-    source = f"{donor.played:,} decisions played for this" if donor.played else "the run's replay memory"
+    source = f"from {donor.played:,} decisions played for it" if donor.played else "from the run's replay buffer"
     say(f"{learner.configuration.agent} on {learner.env_name}, trained for {_trained(donor):,} decisions")
     print(
-        "  frozen       its torso and dense layers; a Bayesian last layer takes the place of its own\n"
-        f"  regressed on {len(learner.agent.replay):,} transitions ({source}), and what each candidate adds\n"
-        f"  played       {options.episodes} episodes for each candidate, by Thompson sampling, seed {options.seed}",
+        "  frozen       its torso and dense layers; a Bayesian last layer replaces its own\n"
+        f"  regressed on {len(learner.agent.replay):,} transitions ({source}), and those that each candidate adds\n"
+        f"  played       {options.episodes} episodes per candidate with Thompson sampling, seed {options.seed}",
         flush=True,
     )
 
@@ -199,25 +201,25 @@ def _row(names: Sequence[str], tried: Tried) -> None:
 
 
 def _notes(stages: Sequence[Stage], held: int) -> Iterator[str]:
-    """What the candidates' values do not say of what was done."""
+    """Yield remarks that the table does not show."""
     tried = [one for stage in stages for one in stage.tried]
     sizes = sorted({one.values["posterior_batch_size"] for one in tried})
     if sizes[-1] > held:
         above = " and ".join(str(size) for size in sizes if size > held)
-        yield f"B = {above}: above the {held:,} transitions that there are, of which it takes all."
+        yield f"B = {above}: more than the {held:,} available transitions, so all of them are used."
     if cut := sum(one.cut for one in tried):
         played = sum(len(one.returns) for one in tried)
-        yield f"{cut:,} of {played:,} episodes did not end and were cut (--max-steps): they count up to there."
+        yield f"{cut:,} of {played:,} episodes were truncated (--max-steps): their returns count up to there."
     if not all(one.refits for one in tried):
-        yield "a candidate that played for less than T^BT was not refitted: --episodes gives more."
+        yield "a candidate that played fewer than T^BT decisions was not refitted: increase --episodes."
 
 
 def _train_command(donor: Donor, chosen: Mapping[str, Any]) -> str:
-    """The same training with the chosen posterior."""
+    """Return the command that trains with the chosen posterior."""
     learner = donor.learner
     kwargs = [f"{name}={text_of(value)}" for name, value in learner.env_kwargs.items()]
     words = ["bdqn", "train", "--env", learner.env_name, "--agent", "bdqn"]
-    words += flags(beside_settings(donor.preset, learner.envs.num_envs))
+    words += flags(other_options(donor.preset, learner.envs.num_envs))
     words += ["--env-kwargs", *kwargs] if kwargs else []
     words += flags({**donor.given, **chosen})
     return shlex.join(words)

@@ -1,7 +1,7 @@
-"""One trial in a process of its own: ``python -m bdqn.cli.worker train ...``.
+"""Runs one trial of a sweep in its own process: ``python -m bdqn.cli.worker train ...``.
 
-Its standard input is a pipe that the sweep holds open. When that closes, the sweep has asked it to stop or is gone,
-even by kill -9: it then saves a checkpoint and ends, and leaves the run to whoever goes on with the sweep.
+Its standard input is a pipe that the sweep holds open. When the pipe closes, the sweep has asked it to stop or is gone,
+even by kill -9. The worker then saves a checkpoint and exits, so that the sweep can be continued later.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import traceback
 from collections.abc import Sequence
 
 from bdqn.runs.exit_codes import DISK_FULL, GRACE, code_of
-from bdqn.runs.progress import unheard_is_fine
+from bdqn.runs.progress import ignoring_output_errors
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out a command of ``bdqn``; an error that nobody foresaw ends with a code that says so."""
+    """Run a ``bdqn`` command. Returns its exit code, also for unexpected errors."""
     threading.Thread(target=_stop_when_alone, daemon=True).start()
     from bdqn.cli import main as bdqn
 
@@ -29,10 +29,10 @@ def main(argv: Sequence[str]) -> int:
         code = code_of(error)
         try:
             traceback.print_exc()
-        except OSError:  # the log is on a full disk, too
+        except OSError:  # the log is on the full disk too
             code = DISK_FULL
     for stream in (sys.stdout, sys.stderr):
-        with unheard_is_fine(stream):
+        with ignoring_output_errors(stream):
             stream.flush()
     return code
 
@@ -42,9 +42,9 @@ def _stop_when_alone() -> None:
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
-    # It is stuck, in a step of its environment perhaps, and would keep the run's directory to itself for ever.
+    # It is stuck, perhaps in a step of its environment, and would keep the run's directory locked forever.
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # at once: threads that an environment has left behind would keep the process waiting
+    os._exit(main(sys.argv[1:]))  # exit now: threads left by an environment would block the exit

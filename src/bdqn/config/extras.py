@@ -1,4 +1,4 @@
-"""Optional dependencies: what they are for, whether they are here, and how to get them."""
+"""Optional dependencies: what they are for, whether they are installed, and how to install them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 
 class Extra(NamedTuple):
-    """Packages that pyproject.toml groups under one name."""
+    """An extra of pyproject.toml: optional packages under one name."""
 
     use: str
-    modules: tuple[str, ...]  # that they bring; another package may bring the same
+    modules: tuple[str, ...]  # that the packages provide; other packages may provide the same
 
     @property
-    def is_here(self) -> bool:
+    def is_installed(self) -> bool:
         return all(find_spec(module) is not None for module in self.modules)
 
 
 EXTRAS = {
     "atari": Extra("environments ALE/...", ("ale_py", "cv2")),
     "minatar": Extra("environments MinAtar/...", ("minatar",)),
-    "classic": Extra("pictures of classic control, for bdqn watch", ("pygame",)),
+    "classic": Extra("rendering of classic control, for bdqn watch", ("pygame",)),
     "tensorboard": Extra("bdqn train --tensorboard", ("tensorboard",)),
     "tune": Extra("bdqn tune --search", ("optuna",)),
     "ray": Extra("bdqn sweep --ray", ("ray",)),
@@ -31,11 +31,11 @@ EXTRAS = {
 
 
 def how_to_install(*extras: str) -> str:
-    """Where to type what. bdqn is installed from a clone of its repository; constraints.txt keeps torch as it is."""
+    """Return the install command. bdqn is installed from a clone; constraints.txt keeps torch's version."""
     python = "python" if shutil.which("python") == sys.executable else shlex.quote(sys.executable)
     return f"in bdqn's repository: {python} -m pip install -c constraints.txt -e '.[{','.join(extras)}]'"
 
 
 def missing(what: str, extra: str, reason: object) -> str:
-    """A sentence for someone who asked for what needs an extra."""
+    """Return the error message for a feature whose extra is not installed."""
     return f"{what} needs the extra {extra}; {how_to_install(extra)} ({reason})"

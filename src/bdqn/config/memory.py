@@ -1,4 +1,4 @@
-"""How much memory this process may still take: the machine's, or less where a container or a limit says so."""
+"""How much memory this process can still allocate, within the limits of the machine and of its container."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
-def ran_out(error: BaseException) -> bool:
-    """Whether an error says that there is no memory: Python's and NumPy's do, and torch's in its own way."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means out of memory. torch raises RuntimeError instead of MemoryError."""
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError)
         and any(sign in str(error) for sign in ("can't allocate memory", "out of memory"))
@@ -22,16 +22,16 @@ def ran_out(error: BaseException) -> bool:
 
 
 def free_memory() -> int:
-    """Bytes that can still be taken before the system refuses, or kills."""
-    limits = [int(psutil.virtual_memory().available), *_cgroup_rooms()]
+    """Return the bytes that can be allocated before the system refuses or kills the process."""
+    limits = [int(psutil.virtual_memory().available), *_free_in_cgroups()]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         limits.append(soft - int(psutil.Process().memory_info().vms))
     return max(0, min(limits))
 
 
-def _cgroup_rooms() -> Iterator[int]:
-    """What is left under every control group that holds this process (version 2, and 1 where it has memory)."""
+def _free_in_cgroups() -> Iterator[int]:
+    """Yield the free bytes of every control group of this process (version 2, or 1 with a memory controller)."""
     with suppress(OSError):
         for line in OWN_CGROUP.read_text().splitlines():
             number, controllers, path = line.split(":", 2)
@@ -45,13 +45,13 @@ def _cgroup_rooms() -> Iterator[int]:
             for folder in (own, *own.parents):
                 if folder == root.parent:
                     break
-                with suppress(OSError, ValueError):  # "max" is no number: there is no limit
+                with suppress(OSError, ValueError):  # "max" means no limit
                     yield int((folder / limit).read_text()) - int((folder / used).read_text()) + _cache(folder)
 
 
 def _cache(folder: Path) -> int:
-    """What counts as used but is given back when needed: files that were read or written."""
+    """Return the bytes of file cache, which count as used but are reclaimed on demand."""
     with suppress(OSError, ValueError):
-        figures = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return int(figures.get("inactive_file", 0))
+        stats = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return int(stats.get("inactive_file", 0))
     return 0

@@ -1,8 +1,8 @@
-"""From an agent's name, a preset and overrides to a complete, checked configuration. No torch, no Gymnasium.
+"""Resolves an agent's name, a preset and overrides to a validated configuration. Imports no torch, no Gymnasium.
 
-A preset is a TOML file in ``presets/``: every value stands there with its source. An agent's table may say which other
-agent it is ``like``: it then has that one's values, and those of whom that one is like, where it has the same
-settings. ``default`` exists once per family of environments; the paper's presets apply to any.
+A preset is a TOML file in ``presets/`` that gives every value with its source. With ``like``, an agent's table
+inherits the values of another agent, recursively, for the settings that both have. ``default`` exists once per family
+of environments; the paper's presets apply to all families.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAMILIES = ("classic", "minatar", "atari")
 
 @dataclass(frozen=True)
 class Configuration:
-    """Everything that determines a run, but for the environment itself."""
+    """Everything that determines a run, except the environment itself."""
 
     agent: str
     family: str
@@ -35,46 +35,46 @@ class Configuration:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Every setting by its name; settings of other families are left out."""
+        """All settings by name, without those of other families."""
         parts = [self.training, self.agent_settings, *([self.atari] if self.family == "atari" else [])]
         return {name: value for part in parts for name, value in asdict(part).items()}
 
 
 def known_settings(agent: str, family: str) -> dict[str, Setting]:
-    """All settings that apply to this agent in this family, by name."""
+    """Return all settings of this agent in this family, by name."""
     if family not in FAMILIES:
-        raise SettingError(f"There is no family {family!r}; {nearest(family, FAMILIES)}")
+        raise SettingError(f"Unknown family {family!r}; {nearest(family, FAMILIES)}")
     classes = [Training, recipe_named(agent).settings, *([AtariSettings] if family == "atari" else [])]
     return {name: setting for cls in classes for name, setting in settings_of(cls).items()}
 
 
 def recipe_named(agent: str) -> Any:
-    """The recipe, or an error that suggests the nearest name."""
+    """Return an agent's recipe. An unknown name raises an error that suggests the nearest one."""
     if agent not in AGENTS:
-        raise SettingError(f"There is no agent {agent!r}; {nearest(agent, AGENTS)}")
+        raise SettingError(f"Unknown agent {agent!r}; {nearest(agent, AGENTS)}")
     return AGENTS[agent]
 
 
 def preset_names() -> list[str]:
-    """File names of all presets, without their ending."""
+    """Return the names of all preset files, without extension."""
     folder = resources.files("bdqn.config") / "presets"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def family_of(preset: str) -> str:
-    """Whose values to show of a preset: ``default-atari`` says its family itself, and others apply to any."""
+    """Return the family to show a preset for: ``default-atari`` names its own; others default to classic."""
     return next((family for family in FAMILIES if preset.endswith(f"-{family}")), "classic")
 
 
 def read_preset(name: str, family: str) -> dict[str, Any]:
-    """A preset's content; ``default`` is looked up by family."""
+    """Read a preset. ``default`` depends on the family."""
     names = preset_names()
     for candidate in (f"{name}-{family}", name):
         if candidate in names:
             text = (resources.files("bdqn.config") / "presets" / f"{candidate}.toml").read_text()
             return {"file": candidate, **tomllib.loads(text)}
     short = {n.removesuffix(f"-{f}") for n in names for f in FAMILIES if n.endswith(f"-{f}")} | set(names)
-    raise SettingError(f"There is no preset {name!r}; {nearest(name, short)}")
+    raise SettingError(f"Unknown preset {name!r}; {nearest(name, short)}")
 
 
 def configure(
@@ -85,10 +85,10 @@ def configure(
     *,
     saved: Mapping[str, Any] | None = None,
 ) -> Configuration:
-    """The preset's values for this agent, then a saved run's, then the user's; every name and value is checked.
+    """Combine the preset's values for this agent, a saved run's and the user's, in this order, and validate them.
 
-    What the user sets must count: a value that nobody reads would be taken for one that has no effect. A saved run has
-    all settings, those that it does not read among them.
+    A setting that the user gives must be read: otherwise it would silently have no effect. A saved run holds all
+    settings, including those that are not read.
     """
     asked = dict(overrides or {})
     overrides = {**(saved or {}), **asked}
@@ -112,8 +112,8 @@ def configure(
     agent_settings = _part(recipe_named(agent).settings, values)
     for name, (switch, needed) in unread(agent_settings, asked).items():
         raise SettingError(
-            f"{name} is read with {switch} = {needed} only, and {switch} is {getattr(agent_settings, switch)}: "
-            f"set {switch} = {needed} too, or leave {name} out."
+            f"{name} has an effect only with {switch} = {needed}, but {switch} is {getattr(agent_settings, switch)}: "
+            f"set {switch} = {needed} too, or omit {name}."
         )
     sources |= dict.fromkeys(overrides, "set by you")
     return Configuration(
@@ -129,7 +129,7 @@ def configure(
 
 
 def _lineage(content: Mapping[str, Any], agent: str) -> list[dict[str, Any]]:
-    """An agent's table, after those of the agents that it is like: what stands nearer counts more."""
+    """Return an agent's table, preceded by those it inherits from. Later tables override earlier ones."""
     own = content.get(agent, {})
     return [*(_lineage(content, own["like"]) if "like" in own else []), own]
 
@@ -140,7 +140,7 @@ def _part(cls: type, values: Mapping[str, Any]) -> Any:
 
 
 def unread(settings: Any, names: Iterable[str]) -> ReadWith:
-    """Those of these settings that do not count, each with its switch and the value that this should have."""
+    """Return the settings that have no effect, each with its switch and the value that the switch needs."""
     read_with: ReadWith = getattr(settings, "READ_WITH", {})
     switches = {name: read_with[name] for name in names if name in read_with}
     return {name: pair for name, pair in switches.items() if getattr(settings, pair[0]) != pair[1]}

@@ -1,4 +1,4 @@
-"""One seed, many generators: each is derived by name, so that adding one never changes the others."""
+"""One seed, many generators. Each is derived by name, so adding one never changes the others."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The generator called ``name`` of this seed."""
+    """Return the generator ``name`` derived from this seed."""
     return np.random.Generator(np.random.PCG64(_sequence(seed, name)))
 
 
 def integer_seed(seed: int, name: str) -> int:
-    """A 31-bit seed called ``name``, for libraries that want a number."""
+    """Return the 31-bit seed ``name`` derived from this seed, for libraries that take an integer."""
     return int(_sequence(seed, name).generate_state(1)[0] >> 1)
 
 

@@ -1,6 +1,6 @@
-"""Settings as frozen dataclasses that explain themselves; nothing here imports torch or Gymnasium.
+"""Settings as self-describing frozen dataclasses. Imports no torch, no Gymnasium.
 
-Every field carries its meaning, from which the command line's flags, ``bdqn presets show`` and error messages are made.
+Every field has a description, which the command line's flags, ``bdqn presets show`` and error messages use.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ T = TypeVar("T")
 
 
 class SettingError(ValueError):
-    """A setting that does not exist or cannot have this value; the message says what would be right."""
+    """Raised for an unknown setting or an invalid value. The message says what is valid."""
 
 
-# Of a settings class, READ_WITH: settings that count only where another one, its switch, has this value.
+# A settings class may define READ_WITH: settings that have an effect only if another one, the switch, has this value.
 ReadWith = Mapping[str, tuple[str, str]]
 
 
 def setting(default: T, meaning: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
-    """A field with its meaning and, for numbers, the range it must lie in (both ends allowed)."""
+    """Define a field with its description and, for numbers, its inclusive range."""
     value: T = field(default=default, metadata={"help": meaning, "minimum": minimum, "maximum": maximum})
     return value
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Text that suggests what was meant by a mistyped name, or by one that other programs use."""
+    """Suggest what a mistyped name, or a name from another library, stands for."""
     options = sorted(known)
     plain = {_plain(option): option for option in options}
     typed = _plain(name)
-    meant = [plain[other] for other in CALLED_ELSEWHERE.get(typed, "").split() if other in plain]
-    if not meant and typed in DONE_ELSEWHERE:
-        return DONE_ELSEWHERE[typed]
+    meant = [plain[other] for other in ALIASES.get(typed, "").split() if other in plain]
+    if not meant and typed in ALTERNATIVES:
+        return ALTERNATIVES[typed]
     close = meant or [plain[match] for match in difflib.get_close_matches(typed, plain, n=3, cutoff=0.5)]
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(options)}."
 
 
 def _plain(name: str) -> str:
-    """A setting and its flag are one name."""
+    """Normalize a name: a setting and its flag are the same."""
     return name.lower().lstrip("-").replace("-", "_")
 
 
 def _by_name(names: Mapping[str, str]) -> dict[str, str]:
-    """Of ``{meant: names of it}``, what each name means."""
+    """Invert ``{settings: aliases}`` to ``{alias: settings}``."""
     return {name: meant for meant, others in names.items() for name in others.split()}
 
 
-# What other programs and books call our settings. A name that is near enough to be guessed need not stand here.
-CALLED_ELSEWHERE = _by_name(
+# What other libraries and books call our settings. Names close enough to be guessed are omitted.
+ALIASES = _by_name(
     {
         "learning_rate": "lr alpha step_size stepsize",
         "gamma": "discount discount_factor discount_rate",
@@ -85,15 +85,15 @@ CALLED_ELSEWHERE = _by_name(
         "quiet": "verbose",
     }
 )
-# What other libraries set where we have something else.
-DONE_ELSEWHERE = {
-    "verbose": "a learner prints nothing: give learn() a callback to be told of every step.",
-    "policy": "the observations decide the network (network=... takes yours), and the agent's name how it explores.",
-    "policy_kwargs": "features and mlp_layers set the network's size, or network=... takes yours.",
-    "tensorboard_log": "bdqn train --tensorboard writes its events.",
+# Settings of other libraries that are something else here.
+ALTERNATIVES = {
+    "verbose": "a learner prints nothing: pass a callback to learn() to follow every step.",
+    "policy": "observations determine the network (or pass network=...); the agent determines exploration.",
+    "policy_kwargs": "features and mlp_layers set the network's size, or pass your own with network=...",
+    "tensorboard_log": "use bdqn train --tensorboard.",
     **dict.fromkeys(
         ("total_timesteps", "timesteps", "total_steps", "steps"),
-        "learn() is told how many decisions to take: learn(50_000).",
+        "pass the number of decisions to learn(): learn(50_000).",
     ),
 }
 
@@ -114,7 +114,7 @@ class Setting:
         return typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
 
     def parse(self, text: str) -> Any:
-        """The value that a command line's text means."""
+        """Convert the text of a command-line argument."""
         kinds = set(typing.get_args(self.type)) or {self.type}
         if type(None) in kinds and text.lower() in ("none", ""):
             return None
@@ -131,14 +131,14 @@ class Setting:
             if number is int:
                 try:
                     value = float(text)
-                    if value.is_integer():  # 1e5 is a step count too
+                    if value.is_integer():  # such as 1e5
                         return int(value)
                 except ValueError:
                     pass
             raise SettingError(f"{self.name} must be a number, not {text!r} ({self.help})") from None
 
     def check(self, value: Any) -> None:
-        """Refuse a value of the wrong type or out of range."""
+        """Raise SettingError for a value of the wrong type or out of range."""
         kinds = typing.get_args(self.type) or (self.type,)
         if self.choices:
             if value not in self.choices:
@@ -149,7 +149,7 @@ class Setting:
             names = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
             raise SettingError(f"{self.name} must be {names}, not {value!r} ({self.help})")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if not abs(value) <= sys.float_info.max:  # math.isfinite cannot take an integer of 400 digits
+            if not abs(value) <= sys.float_info.max:  # math.isfinite fails on an integer of 400 digits
                 raise SettingError(f"{self.name} must be a finite number, not {value!r:.40} ({self.help})")
             low, high = self.minimum, self.maximum
             if not ((low is None or value >= low) and (high is None or value <= high)):
@@ -158,10 +158,10 @@ class Setting:
 
 
 def settings_of(cls: type) -> dict[str, Setting]:
-    """The settings of a dataclass, by name."""
+    """Return the settings of a dataclass, by name."""
     types = typing.get_type_hints(cls)
     read_with: ReadWith = getattr(cls, "READ_WITH", {})
-    when = {name: f", with {switch} = {needed}" for name, (switch, needed) in read_with.items()}
+    when = {name: f" (only with {switch} = {needed})" for name, (switch, needed) in read_with.items()}
     return {
         f.name: Setting(
             f.name,
@@ -176,67 +176,65 @@ def settings_of(cls: type) -> dict[str, Setting]:
 
 
 def build(cls: type[T], values: Mapping[str, Any]) -> T:
-    """An instance of a settings class; every value is checked."""
+    """Create an instance of a settings class. Every value is validated."""
     known = settings_of(cls)
     for name, value in values.items():
         if name not in known:
-            raise SettingError(f"There is no setting {name!r}; {nearest(name, known)}")
+            raise SettingError(f"Unknown setting {name!r}; {nearest(name, known)}")
         known[name].check(value)
     return cls(**values)
 
 
 @dataclass(frozen=True)
 class Training:
-    """What every agent of a comparison shares."""
+    """Settings that all agents of a comparison share."""
 
     gamma: float = setting(0.99, "discount factor", minimum=0, maximum=1)
-    learning_rate: float = setting(5e-4, "step size of the optimizer", minimum=0)
+    learning_rate: float = setting(5e-4, "learning rate of the optimizer", minimum=0)
     optimizer: Literal["adam", "rmsprop"] = setting(
-        "adam", "adam, or rmsprop: Graves' centered RMSProp with momentum and epsilon inside the root"
+        "adam", "adam, or rmsprop: Graves' centered RMSProp with momentum, epsilon inside the square root"
     )
-    optimizer_eps: float = setting(1e-5, "the optimizer's epsilon", minimum=0)
+    optimizer_eps: float = setting(1e-5, "epsilon of the optimizer", minimum=0)
     momentum: float = setting(0.95, "rmsprop only: decay of both averages and of the momentum", minimum=0, maximum=1)
     loss: Literal["huber", "squared"] = setting("huber", "loss on the temporal-difference error")
     gradient_divisor: float = setting(
-        1.0, "divide the loss by this (the released program divided twice by 32)", minimum=1e-12
+        1.0, "divide the loss by this (the released program divides by 32 twice)", minimum=1e-12
     )
-    batch_size: int = setting(32, "transitions per update", minimum=1)
-    train_freq: int = setting(4, "decisions per update", minimum=1)
-    learning_starts: int = setting(1_000, "decisions taken at random before learning", minimum=1)
-    buffer_size: int = setting(100_000, "frames in the replay memory", minimum=8)
-    pack_frames: bool = setting(False, "keep them packed: far less memory for games' screens, a few percent slower")
+    batch_size: int = setting(32, "transitions per gradient update", minimum=1)
+    train_freq: int = setting(4, "decisions per gradient update", minimum=1)
+    learning_starts: int = setting(1_000, "random decisions before learning starts", minimum=1)
+    buffer_size: int = setting(100_000, "frames in the replay buffer", minimum=8)
+    pack_frames: bool = setting(False, "compress the replay buffer: far less memory for screens, a few percent slower")
     target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
-    n_steps: int = setting(
-        1, "rewards that a target sums before it bootstraps (n-step returns)", minimum=1, maximum=255
-    )
-    reward_clip: float = setting(0.0, "the learner sees rewards clipped to +-this; 0: as they are", minimum=0)
+    n_steps: int = setting(1, "n-step returns: rewards that a target sums before it bootstraps", minimum=1, maximum=255)
+    reward_clip: float = setting(0.0, "clip rewards to +-this for learning; 0: no clipping", minimum=0)
     reward_scaling: bool = setting(
-        False, "the learner divides rewards by the root mean square of the first nonzero ones it sees"
+        False, "divide rewards by the root mean square of the first nonzero ones, for learning"
     )
-    timeout_is_terminal: bool = setting(False, "treat a time-out as an end without future value")
-    features: int = setting(128, "width of the last hidden layer: the features of the regression", minimum=1)
-    mlp_layers: int = setting(2, "dense layers for flat observations, each as wide as features", minimum=1, maximum=100)
+    timeout_is_terminal: bool = setting(False, "treat a time-out as a terminal state, without bootstrapping")
+    features: int = setting(128, "width of the last hidden layer: the regression's features", minimum=1)
+    mlp_layers: int = setting(2, "dense layers for flat observations, each of width features", minimum=1, maximum=100)
     precision: Literal["float32", "bfloat16"] = setting(
-        "float32", "of the layers up to the features; bfloat16 is faster only where the processor has it"
+        "float32", "precision of the layers up to the features; bfloat16 is faster only with hardware support"
     )
 
 
 @dataclass(frozen=True)
 class Supervision:
-    """What happens when an environment fails."""
+    """How to handle an environment that fails."""
 
     restart_env: int = setting(
-        0, "times that an environment which fails is made anew, and its episode cut; then the run ends", minimum=0
+        0, "restarts of a failing environment before the run ends; each truncates its episode", minimum=0
     )
     step_timeout: float | None = setting(
-        None, "seconds after which a step of the environment counts as failed; unset: never", minimum=0.001
+        None, "seconds after which a step of the environment counts as failed; unset: no timeout", minimum=0.001
     )
 
     def __bool__(self) -> bool:
-        """Whether anything is supervised."""
+        """Whether supervision is on."""
         return bool(self.restart_env or self.step_timeout)
 
     @property
     def saved(self) -> dict[str, dict[str, Any]]:
-        """What files say of it: nothing where nothing is supervised."""
+        """The entry in files: empty without supervision."""
         return {"supervision": asdict(self)} if self else {}

@@ -1,4 +1,4 @@
-"""A run's directory: made for one run, and kept to one process at a time."""
+"""A run's directory: created for one run and locked to one process at a time."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bdqn.storage.atomic import TEMPORARY, flush_directory, make_directory
 from bdqn.storage.safe_files import UnsafeFile, require_plain
 
 LOCK = "lock"
-BEFORE_A_RUN = {LOCK, f"{TEMPORARY}config.toml"}  # what may be left where one was killed before it had begun
+BEFORE_A_RUN = {LOCK, f"{TEMPORARY}config.toml"}  # what a run leaves that was killed before it started
 
 
 class DirectoryLost(RuntimeError):
-    """A run's directory is no longer for this process to write to; the message says why."""
+    """Raised when this process must no longer write to the run's directory. The message says why."""
 
 
 class DirectoryRemoved(DirectoryLost):
-    """It has been removed, with all that was in it."""
+    """Raised when the directory was removed with its content."""
 
 
 def new_directory(root: Path, env: str, agent: str, seed: int) -> Path:
-    """Make ``root/<env>/<agent>/<time>_s<seed>``, which no other run has."""
+    """Create ``root/<env>/<agent>/<time>_s<seed>`` under a name that no other run has."""
     parent = root / env.replace("/", "-").replace(":", "-") / agent
     make_directory(parent)
     name = f"{datetime.now():%Y%m%d-%H%M%S}_s{seed}"
@@ -38,22 +38,22 @@ def new_directory(root: Path, env: str, agent: str, seed: int) -> Path:
             folder.mkdir()
             flush_directory(parent)
             return folder
-    raise FileExistsError(f"{parent} holds a thousand runs of this second.")
+    raise FileExistsError(f"{parent} already holds a thousand runs from this second.")
 
 
 def claim_directory(folder: Path) -> Path:
-    """Make the directory that the user named."""
+    """Create the directory that the user named, if needed."""
     if folder.exists() and not folder.is_dir():
-        raise SettingError(f"{folder} is a file, but a run is a directory: choose another path.")
+        raise SettingError(f"{folder} is a file, but must be a directory: choose another path.")
     make_directory(folder)
     return folder
 
 
 class Claim:
-    """A run's directory while it belongs to this process, wherever it is moved."""
+    """An exclusive claim to a run's directory, which follows the directory when it is moved."""
 
     def __init__(self, folder: Path) -> None:
-        """Take it, or say who has it."""
+        """Lock the directory, or raise SettingError if another process holds it."""
         self.folder = folder
         self._directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -71,30 +71,30 @@ class Claim:
         os.close(self._directory)
 
     def check(self) -> str | None:
-        """See that it is still this process's; says what has happened to it, if that could be mended."""
+        """Check that the claim still holds. Returns a message if the directory moved or the lock was restored."""
         if not self._is_at(self.folder):
             before, self.folder = self.folder, self._found_elsewhere()
-            return f"{before} was moved: the run goes on in {self.folder}."
+            return f"{before} was moved: the run continues in {self.folder}."
         if _identity(self.folder / LOCK) == self._identity:
             return None
         if not (self.folder / LOCK).exists():
             with suppress(Timeout):
                 self._lock.release()
                 self._take_lock()
-                return f"{self.folder / LOCK} was removed and has been made again: it keeps other processes out."
+                return f"{self.folder / LOCK} was removed and has been restored: it keeps other processes out."
         try:
             require_plain(self.folder / LOCK)
         except UnsafeFile as error:
-            raise DirectoryLost(f"{error} Without its lock nothing more was written to {self.folder}.") from error
-        raise DirectoryLost(f"Another process has taken {self.folder} over, so nothing more was written to it.")
+            raise DirectoryLost(f"{error} Without its lock, nothing more was written to {self.folder}.") from error
+        raise DirectoryLost(f"Another process has taken over {self.folder}, so nothing more was written to it.")
 
     def _lock_directory(self) -> None:
-        """A lock that cannot be removed while the run goes on, as the file can."""
+        """Lock the directory itself. Unlike the lock file, this lock cannot be removed during the run."""
         try:
             fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
-        except OSError:  # some network file systems lock no directories: then the file's lock is all there is
+        except OSError:  # some network file systems cannot lock directories: rely on the lock file
             pass
 
     def _take_lock(self) -> None:
@@ -110,15 +110,15 @@ class Claim:
             return False
 
     def _found_elsewhere(self) -> Path:
-        with suppress(OSError):  # only Linux says where it is
+        with suppress(OSError):  # only Linux reports the path
             path = Path(os.readlink(f"/proc/self/fd/{self._directory}"))
             if self._is_at(path):
                 return path
-        raise DirectoryRemoved(f"{self.folder} was removed while the run went on.")
+        raise DirectoryRemoved(f"{self.folder} was removed during the run.")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands under a name, if one does."""
+    """Return device and inode of a file, or None if it does not exist."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -128,13 +128,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def locked(folder: Path, *, new: bool) -> Iterator[Claim]:
-    """Keep a run's directory to this process; a ``new`` run is refused where anything already is."""
+    """Lock a run's directory for this process. A ``new`` run needs an empty directory."""
     if new:
-        _require_empty(folder)  # before there is a lock of ours in somebody's directory
+        _require_empty(folder)  # before creating a lock file in a directory with other content
     try:
         claim = Claim(folder)
     except OSError as error:
-        raise SettingError(f"{folder} cannot be written to: {error}") from error
+        raise SettingError(f"{folder} is not writable: {error}") from error
     try:
         if new:
             _require_empty(folder)
@@ -144,7 +144,7 @@ def locked(folder: Path, *, new: bool) -> Iterator[Claim]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether another process has this run's directory at the moment."""
+    """Whether another process holds this run's directory."""
     if not (folder / LOCK).exists():
         return False
     require_plain(folder / LOCK)
@@ -158,19 +158,19 @@ def is_locked(folder: Path) -> bool:
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether a run was begun in a directory."""
+    """Whether a directory holds a run."""
     return any((folder / name).exists() for name in ("config.toml", "meta.json"))
 
 
 def _require_empty(folder: Path) -> None:
     if holds_run(folder):
         raise SettingError(
-            f"{folder} already holds a run: go on with it (--continue), or choose another directory. --out is the "
-            "run's own: one of another seed has another, or leaves --out out and gets one under runs/."
+            f"{folder} already holds a run: continue it (--continue), or choose another directory. Every run needs its "
+            "own --out, also for another seed. Without --out, a run gets a directory under runs/."
         )
     foreign = sorted({path.name for path in folder.iterdir()} - BEFORE_A_RUN)
     if foreign:
         raise SettingError(
-            f"{folder} is not empty and holds no run ({foreign[0]}{', ...' if foreign[1:] else ''}): a run would write "
-            "over what is there. Choose another directory."
+            f"{folder} is not empty and holds no run ({foreign[0]}{', ...' if foreign[1:] else ''}): a run could "
+            "overwrite its files. Choose another directory."
         )

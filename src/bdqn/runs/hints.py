@@ -1,4 +1,4 @@
-"""Commands that can be typed as they are printed, in the directory where this program was started. No torch."""
+"""Commands that users can type as printed, in the directory where the program was started. Imports no torch."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 
 def command(*words: str) -> str:
-    """A command of ``bdqn``, to be typed as this one was."""
+    """Format a ``bdqn`` command, started the way this one was."""
     return shlex.join([*_program(), *words])
 
 
 @dataclass(frozen=True)
-class Directions:
-    """How to go on from a run; its environment is given again where its id imports a module, which no file decides."""
+class NextCommands:
+    """Commands that follow a run. They repeat an environment id that imports a module: no file may choose imports."""
 
-    run: str  # its directory, as the user calls it
+    run: str  # its directory, as the user typed it
     env: str
 
     @property
@@ -35,7 +35,7 @@ class Directions:
 
 
 def _program() -> list[str]:
-    """The words that started this program: ``python -m bdqn`` finds modules of the current directory, ``bdqn`` not."""
+    """Return the words that started this program. Only ``python -m bdqn`` imports from the current directory."""
     started = sys.argv[0]
     match Path(started).parts:
         case [*_, "bdqn", "__main__.py"]:
@@ -46,6 +46,6 @@ def _program() -> list[str]:
 
 
 def _shortest(path: str, *names: str) -> str:
-    """A program's name where that is enough to find it, else its path."""
-    # Links are not followed: a virtual environment's python is one to a python without its packages.
+    """Return a program's name if that suffices to find it, otherwise its path."""
+    # Do not resolve links: a virtual environment's python links to one without its packages.
     return next((name for name in names if shutil.which(name) == os.path.abspath(path)), path)

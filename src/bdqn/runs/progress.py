@@ -1,4 +1,4 @@
-"""How a run shows that it is getting on: a bar in a terminal, lines in a file, or nothing."""
+"""Progress of a run: a bar in a terminal, lines in a file, or nothing."""
 
 from __future__ import annotations
 
@@ -15,75 +15,75 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def unheard_is_fine(stream: TextIO) -> Iterator[None]:
-    """Print in here: a reader that has left, a full disk or a closed stream is no reason to stop training."""
+def ignoring_output_errors(stream: TextIO) -> Iterator[None]:
+    """Ignore output errors in the block. A closed pipe, a full disk or a closed stream must not stop training."""
     try:
         yield
         stream.flush()
-    except (OSError, ValueError) as error:  # the latter from a stream that is closed
-        _discard_what_waits(stream, for_good=isinstance(error, BrokenPipeError))
+    except (OSError, ValueError) as error:  # ValueError: the stream is closed
+        _drop_pending_output(stream, for_good=isinstance(error, BrokenPipeError))
 
 
 def silence(stream: TextIO) -> None:
-    """Let a stream that cannot be written to lead nowhere from now on."""
-    _discard_what_waits(stream, for_good=True)
+    """Redirect a stream that cannot be written to /dev/null."""
+    _drop_pending_output(stream, for_good=True)
 
 
-def _discard_what_waits(stream: TextIO, *, for_good: bool) -> None:
-    """Empty a stream that could not be written to: Python would try again at its end, and end with another code."""
+def _drop_pending_output(stream: TextIO, *, for_good: bool) -> None:
+    """Empty the buffer of a failed stream: Python would retry at exit and change the exit code."""
     with suppress(OSError, ValueError):
         kept = os.dup(stream.fileno())
         try:
             with open(os.devnull, "w") as nowhere:
                 os.dup2(nowhere.fileno(), stream.fileno())
             stream.flush()
-            if not for_good:  # a disk that is full now may have room for the next line
+            if not for_good:  # a full disk may have space for the next line
                 os.dup2(kept, stream.fileno())
         finally:
             os.close(kept)
 
 
-def is_unheard(stream: TextIO) -> bool:
-    """Whether a stream is a pipe whose reader has left."""
+def reader_is_gone(stream: TextIO) -> bool:
+    """Whether a stream is a pipe whose reader has closed it."""
     poll = select.poll()
     try:
         poll.register(stream.fileno(), 0)
-    except (OSError, ValueError):  # no file, or a closed one
+    except (OSError, ValueError):  # not a file, or closed
         return False
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
-def tell(message: str) -> None:
-    """Something that the user should know, wherever the output goes."""
-    stream = sys.stderr or sys.stdout  # which are None where they were closed before this program began
+def notify(message: str) -> None:
+    """Print a message for the user to stderr."""
+    stream = sys.stderr or sys.stdout  # None if they were closed before the program started
     if stream is not None:
-        with unheard_is_fine(stream):
+        with ignoring_output_errors(stream):
             print(f"bdqn: {message}", file=stream)
 
 
 class Progress(Protocol):
-    """Something that wants to be told about once per ``interval`` seconds, and of events when they happen."""
+    """A progress display. Call ``show`` about once per ``interval`` seconds, and ``log`` for every event."""
 
     @property
     def interval(self) -> float: ...
 
     def show(self, step: int, mean_return: float | None) -> None: ...
 
-    def tell(self, event: str) -> None: ...
+    def log(self, event: str) -> None: ...
 
 
 class Silent:
-    """Says nothing."""
+    """Shows nothing."""
 
     interval = float("inf")
 
     def show(self, step: int, mean_return: float | None) -> None: ...
 
-    def tell(self, event: str) -> None: ...
+    def log(self, event: str) -> None: ...
 
 
 class Lines:
-    """A line every few seconds, for output that is kept or piped."""
+    """Prints a line every few seconds, for files and pipes."""
 
     interval = 5.0
 
@@ -95,19 +95,21 @@ class Lines:
         before, then = self._last
         now = time.monotonic()
         self._last = (step, now)
-        if step == before or not before:  # the first call comes at the first step: there is no rate yet
+        if step == before or not before:  # at the first step there is no rate yet
             return
         pace = rate(step - before, now - then)
         left = f"{duration((self._total - step) / pace)} left" if pace else "time left unknown"
-        self.tell(f"{step:,} of {self._total:,} steps, mean return {figure(mean_return)}, {pace:,.0f} steps/s, {left}")
+        self.log(
+            f"{step:,} of {self._total:,} steps, mean return {format_return(mean_return)}, {pace:,.0f} steps/s, {left}"
+        )
 
-    def tell(self, event: str) -> None:
-        with unheard_is_fine(sys.stdout):
+    def log(self, event: str) -> None:
+        with ignoring_output_errors(sys.stdout):
             print(event)
 
 
 class Bar:
-    """A bar of rich's, with figures beside it and events above it."""
+    """A progress bar of rich, with metrics beside it and events above it."""
 
     interval = 0.2
 
@@ -117,17 +119,17 @@ class Bar:
     def show(self, step: int, mean_return: float | None) -> None:
         task = self._display.tasks[0]
         pace = f"{task.speed:,.0f}" if task.speed else "-"
-        with unheard_is_fine(sys.stdout):
-            self._display.update(task.id, completed=step, mean_return=figure(mean_return), rate=pace)
+        with ignoring_output_errors(sys.stdout):
+            self._display.update(task.id, completed=step, mean_return=format_return(mean_return), rate=pace)
 
-    def tell(self, event: str) -> None:
-        with unheard_is_fine(sys.stdout):
+    def log(self, event: str) -> None:
+        with ignoring_output_errors(sys.stdout):
             self._display.console.print(event, highlight=False, markup=False)
 
 
 @contextmanager
 def progress(total: int, *, quiet: bool) -> Iterator[Progress]:
-    """The display that suits where the output goes."""
+    """Choose the display that suits the output."""
     if quiet:
         yield Silent()
     elif sys.stdout.isatty():
@@ -150,17 +152,17 @@ def _bar(total: int) -> Iterator[Progress]:
     )
     display = rich.Progress(*columns)
     display.add_task("train", total=total, mean_return="-", rate="-")
-    with unheard_is_fine(sys.stdout):
+    with ignoring_output_errors(sys.stdout):
         display.start()
     try:
         yield Bar(display)
     finally:
-        with unheard_is_fine(sys.stdout):
+        with ignoring_output_errors(sys.stdout):
             display.stop()
 
 
 def duration(seconds: float) -> str:
-    """A time as a person would say it: 42 s, 12 min, 3.4 h, 5.1 days."""
+    """Format a duration: 42 s, 12 min, 3.4 h, 5.1 days."""
     for size, unit, digits in ((86_400, "days", 1), (3_600, "h", 1), (60, "min", 0)):
         if seconds >= size * 1.5:
             return f"{seconds / size:.{digits}f} {unit}"
@@ -168,12 +170,12 @@ def duration(seconds: float) -> str:
 
 
 def rate(count: float, seconds: float) -> float:
-    """How many per second; 0 where the clock stands still."""
+    """Return the count per second; 0 if no time has passed."""
     return count / seconds if seconds > 0 else 0.0
 
 
-def figure(value: float | None) -> str:
-    """A return with three digits that mean something, whether it is in the thousands or a share of one."""
+def format_return(value: float | None) -> str:
+    """Format a return with about three significant digits, whether large or a fraction."""
     if value is None:
         return "-"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"

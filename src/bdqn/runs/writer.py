@@ -1,10 +1,9 @@
-"""A run's directory: what happened, as files that any tool reads.
+"""Writes a run's directory, in formats that any tool can read.
 
-``config.toml``, ``episodes.csv``, ``metrics.csv``, ``evaluations.csv`` and the checkpoints follow from the
-configuration alone: the same seed gives the same bytes, whether or not the run was interrupted. Whatever carries
-wall-clock time is kept apart from them: ``timing.csv``, ``monitor.csv`` (Stable-Baselines3's format),
-``meta.json``, ``command.txt`` and TensorBoard's events. Tables are only ever appended to; a resumed run first takes
-back the rows that came after its checkpoint.
+``config.toml``, ``episodes.csv``, ``metrics.csv``, ``evaluations.csv`` and the checkpoints depend on the configuration
+alone: the same seed gives the same bytes, whether or not the run was interrupted. Wall-clock times are in separate
+files: ``timing.csv``, ``monitor.csv`` (the format of Stable-Baselines3), ``meta.json``, ``command.txt`` and
+TensorBoard's events. Tables only grow; a resumed run first removes the rows that came after its checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import torch
 from bdqn.config.extras import missing
 from bdqn.config.settings import SettingError
 from bdqn.envs import describe
-from bdqn.runs.progress import rate, tell
+from bdqn.runs.progress import notify, rate
 from bdqn.storage import atomic, safe_files
 from bdqn.storage.csv_table import Table, columns_of
 from bdqn.storage.provenance import git_commit, machine, packages, versions
@@ -40,14 +39,14 @@ if TYPE_CHECKING:
     from bdqn.runs.evaluation import Evaluation
     from bdqn.runs.schedule import Schedule
 
-WINDOW = 100  # episodes in a mean return, as in the paper
+WINDOW = 100  # episodes per mean return, as in the paper
 
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
 ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
 
 
-class RunRecord:
-    """Writes one run's directory; leaving its ``with`` block notes how the run ended."""
+class RunWriter:
+    """Writes one run's directory. As a context manager, it also records how the run ends."""
 
     def __init__(
         self,
@@ -62,9 +61,18 @@ class RunRecord:
         resumed: Mapping[str, Any] | None = None,
         claim: Claim | None = None,
     ) -> None:
-        """Begin a record; or go on with the one in ``folder`` from ``state``, noting how the run was ``resumed``.
+        """Start a run's files, or continue those in ``folder`` from ``state``.
 
-        With a ``claim`` to the directory, somebody looks after it (see `follow`).
+        Args:
+            folder: The run's directory.
+            learner: The learner that is trained.
+            steps: Decisions to train for, in total.
+            schedule: When to log, evaluate and save.
+            command: The command line, for ``command.txt``.
+            tensorboard: Whether to write TensorBoard's events too.
+            state: The state of an earlier writer, from a checkpoint.
+            resumed: Notes about this resumption, for ``meta.json``.
+            claim: The claim to the directory, which `check_directory` verifies.
         """
         self.folder = folder
         self.claim = claim
@@ -74,16 +82,16 @@ class RunRecord:
         _check_state(state)
         self._rows = dict(state["rows"])
         self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
-        self.logged: int = state["logged"]  # the decision of the latest row of metrics
-        self.evaluated: int = state["evaluated"]  # the decision after which it was last evaluated
+        self.logged: int = state["logged"]  # decision of the latest row of metrics
+        self.evaluated: int = state["evaluated"]  # decision of the latest evaluation
         self._evaluation: float | None = state["evaluation"]
-        self.saved = learner.num_timesteps  # the decision of the latest checkpoint
-        self._troubles: set[str] = set()
-        self._tells_of_cuts = True  # once is enough
+        self.saved = learner.num_timesteps  # decision of the latest checkpoint
+        self._failing: set[str] = set()
+        self._warns_of_cuts = True
         step = learner.num_timesteps
         make_events = _event_writer() if tensorboard else None
         self._config, self._command = toml_text(run_configuration(learner, steps, schedule)), command
-        self._write_beginning()
+        self._write_config_and_command()
         self._events = make_events(str(folder), purge_step=step + 1 if step else None) if make_events else None
         started = datetime.now(UTC)
         self._meta = _meta(learner, started)
@@ -112,163 +120,166 @@ class RunRecord:
         return Table(self.folder / f"{name}.csv", columns, heading, self._rows.get(name, 0))
 
     def _metric_columns(self) -> Sequence[str]:
-        """A run that an earlier version began keeps the columns that it has."""
+        """Return the columns of metrics.csv. A run that an earlier version started keeps its columns."""
         if self._rows.get("metrics"):
             return columns_of(self.folder / "metrics.csv")
         return ("step", *ROLLOUT_METRICS, *self._metrics)
 
-    def __enter__(self) -> RunRecord:
+    def __enter__(self) -> RunWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.status = "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         self._meta |= {"status": self.status, "ended": datetime.now(UTC).isoformat()}
-        with self._troubled("record"):
+        with self._reporting_failures("files"):
             self._write_meta()
         for table in self._tables.values():
-            with self._troubled("record"):
+            with self._reporting_failures("files"):
                 table.close()
         if self._events is not None:
-            with self._troubled("tensorboard"):
+            with self._reporting_failures("tensorboard"):
                 self._events.close()
 
-    # --- what it is told --------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------
 
     def episode(self, step: int, episode: Episode) -> None:
-        """An episode ended with decision ``step``."""
+        """Record an episode that ended with decision ``step``."""
         self._recent.append((episode.raw_return, episode.length))
         cells = (step, episode.env, episode.raw_return, episode.length, int(episode.truncated))
         self._tables["episodes"].add(*cells)
         self._tables["monitor"].add(episode.raw_return, episode.length, round(self.seconds, 6))
 
     def restart(self, step: int, restart: Restart) -> None:
-        """An environment failed during decision ``step`` and was made anew."""
+        """Record an environment that failed during decision ``step`` and was restarted."""
         self._meta["restarts"] = [
             *self._meta.get("restarts", ()),
             {"step": step, "env": restart.env, "reason": restart.reason},
         ]
-        with self._troubled("record"):
+        with self._reporting_failures("files"):
             self._write_meta()
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None:
-        """The agent's latest figures after decision ``step``; one that is not known yet is left empty."""
-        surprises = values.keys() - set(self._metrics)
-        if surprises:
-            raise ValueError(f"metrics.csv has no column for {', '.join(sorted(surprises))}.")
+        """Record the agent's latest metrics after decision ``step``. Unknown ones are left empty."""
+        unknown = values.keys() - set(self._metrics)
+        if unknown:
+            raise ValueError(f"metrics.csv has no column for {', '.join(sorted(unknown))}.")
         self.logged = step
         rollout = dict(zip(ROLLOUT_METRICS, (self.mean_return, self.mean_length), strict=True))
-        figures = rollout | {name: values.get(name) for name in self._metrics}
+        logged = rollout | {name: values.get(name) for name in self._metrics}
         table = self._tables["metrics"]
-        cells = {"step": step, **figures}
+        cells = {"step": step, **logged}
         table.add(*(cells.get(name) for name in table.columns))
         seconds = self.seconds
         pace = rate(step - self._last[0], seconds - self._last[1])
         self._last = (step, seconds)
         self._tables["timing"].add(step, round(seconds, 6), round(pace, 1))
         self._flush()
-        self._show(step, {**figures, "time/fps": pace})
+        self._show(step, {**logged, "time/fps": pace})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
-        """An evaluation after decision ``step``: a table of its own, made when first needed."""
+        """Record an evaluation after decision ``step``. The first one creates the table."""
         self.evaluated, self._evaluation = step, result.mean
         if "evaluations" not in self._tables:
             self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
         self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
         self._flush()
         self._show(step, {"eval/mean_reward": result.mean})
-        if result.cut and self._tells_of_cuts:
-            self._tells_of_cuts = False
-            tell(f"In the evaluation after {step:,} decisions {result.remark} (--eval-max-steps).")
+        if result.cut and self._warns_of_cuts:
+            self._warns_of_cuts = False
+            notify(f"In the evaluation after {step:,} decisions, {result.remark} (--eval-max-steps).")
 
     def _flush(self) -> None:
-        with self._troubled("record"):
+        with self._reporting_failures("files"):
             for table in self._tables.values():
                 table.flush()
 
-    def follow(self) -> bool:
-        """See that the directory is still this run's, or DirectoryLost; says whether it had to be moved or mended."""
+    def check_directory(self) -> bool:
+        """Follow the directory if it was moved, and restore missing files. Returns whether the claim changed.
+
+        Raises DirectoryLost if the directory no longer belongs to this run.
+        """
         news = self.claim.check() if self.claim else None
         if self.claim is not None and news is not None:
-            tell(news)
+            notify(news)
             self.folder = self.claim.folder
             for table in self._tables.values():
                 table.path = self.folder / table.path.name
-        self._put_back_what_is_missing()
+        self._rewrite_missing_files()
         return news is not None
 
-    def _put_back_what_is_missing(self) -> None:
+    def _rewrite_missing_files(self) -> None:
         gone = [table for table in self._tables.values() if not table.is_in_place]
         names = [table.path.name for table in gone]
         if not os.path.lexists(self.folder / "config.toml"):
             names.append("config.toml")
-            self._write_beginning()
+            self._write_config_and_command()
         for table in gone:
-            table.put_back(table.path)
+            table.rewrite(table.path)
         if names:
-            tell(f"{', '.join(names)} of {self.folder} had been removed, and were written again.")
+            notify(f"Restored files that were removed from {self.folder}: {', '.join(names)}.")
 
-    def put_back(self, folder: Path) -> None:
-        """Write the record again, into a new directory: its own was removed."""
+    def rewrite(self, folder: Path) -> None:
+        """Write the run's files to a new directory, after its own was removed."""
         self.folder = folder
         atomic.make_directory(folder)
-        self._write_beginning()
+        self._write_config_and_command()
         for table in self._tables.values():
-            table.put_back(folder / table.path.name)
+            table.rewrite(folder / table.path.name)
 
     def sync(self) -> None:
-        """Bring every row to the disk."""
+        """Sync all tables to disk."""
         for table in self._tables.values():
             table.sync()
-        atomic.flush_directory(self.folder)  # where the tables' names are
+        atomic.flush_directory(self.folder)  # the tables' directory entries
 
-    def trouble(self, kind: str, message: str) -> None:
-        """Say once that something cannot be written, until it can be again."""
-        if kind not in self._troubles:
-            self._troubles.add(kind)
-            tell(f"{message} Training goes on.")
+    def report_failure(self, kind: str, message: str) -> None:
+        """Report that writing fails, once until it works again."""
+        if kind not in self._failing:
+            self._failing.add(kind)
+            notify(f"{message} Training continues.")
 
-    def over(self, kind: str) -> None:
-        """A trouble is over."""
-        if kind in self._troubles:
-            self._troubles.discard(kind)
-            tell(f"Writing works again ({kind}).")
+    def report_recovery(self, kind: str) -> None:
+        """Report that writing works again, if it had failed."""
+        if kind in self._failing:
+            self._failing.discard(kind)
+            notify(f"Writing works again ({kind}).")
 
     @contextmanager
-    def _troubled(self, kind: str) -> Iterator[None]:
+    def _reporting_failures(self, kind: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            self.trouble(kind, f"The run's files could not be written: {error}.")
+            self.report_failure(kind, f"Could not write the run's files: {error}.")
         else:
-            self.over(kind)
+            self.report_recovery(kind)
 
-    # --- what it knows ----------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------------
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time since the start."""
+        """Wall-clock seconds since the start, over all resumptions."""
         return time.perf_counter() - self._start
 
     @property
     def mean_return(self) -> float | None:
-        """Raw return, averaged over the latest episodes."""
+        """Mean raw return of the latest episodes."""
         return fmean(r for r, _ in self._recent) if self._recent else None
 
     @property
     def mean_length(self) -> float | None:
-        """Decisions per episode, averaged over the latest episodes."""
+        """Mean length of the latest episodes, in decisions."""
         return fmean(length for _, length in self._recent) if self._recent else None
 
     @property
     def score(self) -> float | None:
-        """What the best checkpoint is chosen by: the latest evaluation, or the mean return of 100 episodes."""
+        """The score that selects the best checkpoint: the latest evaluation, or the mean return of 100 episodes."""
         if self._evaluation is not None:
             return self._evaluation
         return self.mean_return if len(self._recent) == WINDOW else None
 
     def state(self) -> dict[str, Any]:
-        """What a resumed record needs; nothing in it tells the time."""
+        """Return the state that a resumed run needs. It contains no wall-clock time."""
         return {
             "rows": {name: table.rows for name, table in self._tables.items()},
             "recent": [list(episode) for episode in self._recent],
@@ -283,12 +294,12 @@ class RunRecord:
                 for name, value in values.items():
                     if value is not None:
                         self._events.add_scalar(name, value, step)
-            except OSError as error:  # its writer does not recover from that
+            except OSError as error:  # SummaryWriter does not recover
                 self._events = None
-                self.trouble("tensorboard", f"TensorBoard's events end here: {error}.")
+                self.report_failure("tensorboard", f"Stopped writing TensorBoard events: {error}.")
 
-    def _write_beginning(self) -> None:
-        """What is known before the first decision."""
+    def _write_config_and_command(self) -> None:
+        """Write config.toml, and append to command.txt."""
         _write_text(self.folder / "config.toml", self._config)
         file = safe_files.open_to_write(self.folder / "command.txt", os.O_APPEND)
         with os.fdopen(file, "a", encoding="utf-8") as commands:
@@ -299,7 +310,7 @@ class RunRecord:
 
 
 def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[str, Any]:
-    """Everything that determines a run's deterministic files."""
+    """Return everything that determines a run's deterministic files."""
     configuration = learner.configuration
     return {
         "agent": configuration.agent,
@@ -319,7 +330,7 @@ def run_configuration(learner: Learner, steps: int, schedule: Schedule) -> dict[
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """What is known of a run besides its configuration; nothing if it was killed before it began."""
+    """Read a run's meta.json. Empty if the run was killed before it started."""
     path = folder / "meta.json"
     try:
         meta = safe_files.read_json(path)
@@ -331,7 +342,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
-    """Refuse what ``RunRecord.state`` cannot have given: it comes from a file."""
+    """Refuse a state, read from a file, that ``RunWriter.state`` cannot have returned."""
     with suppress(KeyError, TypeError, AttributeError, ValueError):
         lengths = (length for _, length in state["recent"])
         counts = (*state["rows"].values(), state["logged"], state["evaluated"], *lengths)
@@ -339,7 +350,7 @@ def _check_state(state: Mapping[str, Any]) -> None:
         numbers = (latest, *(total for total, _ in state["recent"]))
         if all(map(is_count, counts)) and all(isinstance(number, int | float) for number in numbers):
             return
-    raise SettingError("The checkpoint's run.json does not describe a run.")
+    raise SettingError("run.json in the checkpoint is not a valid run state.")
 
 
 def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
@@ -358,19 +369,19 @@ def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
 
 
 def _past(folder: Path) -> dict[str, Any]:
-    """What stays true of a run that is resumed."""
+    """Return the entries of meta.json that a resumed run keeps."""
     meta = read_meta(folder)
     return {name: meta[name] for name in ("started", "resumed", "restarts") if name in meta}
 
 
 def _last_seconds(table: Path, column: int) -> float:
-    """The time that a table's rows have come to."""
+    """Return the time in the last row of a table, in seconds."""
     cells = safe_files.last_line(table).split(",")
     with suppress(ValueError, IndexError):
         seconds = 0.0 if cells[column] in ("seconds", "t") else float(cells[column])
         if 0 <= seconds < float("inf"):
             return seconds
-    raise SettingError(f"{table} ends with a row that tells no time: it is damaged.")
+    raise SettingError(f"{table} is damaged: its last row has no valid time.")
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -378,7 +389,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _event_writer() -> Any:
-    """TensorBoard's; missing, it is told of before there is a run."""
+    """Import TensorBoard's writer. A missing package is reported before the run starts."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

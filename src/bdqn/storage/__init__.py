@@ -1,4 +1,4 @@
-"""Files that survive crashes and hostile hands: atomic writes, bounded reads, tables, checkpoints.
+"""Files that survive crashes and resist malicious input: atomic writes, bounded reads, tables, checkpoints.
 
-May import: agents, config, learner, qlearning.finite_checks, replay. Only checkpoints and origin know the learner.
+May import: agents, config, learner, qlearning.finite_checks, replay. Only saved_agents knows the learner.
 """

@@ -1,10 +1,10 @@
-"""Files that are whole or not there, whenever the machine stops.
+"""Atomic writes: a file is either complete or absent, even after a crash or a power cut.
 
-The order is always the same: write under a temporary name, flush the file to the disk, rename, flush the directory.
-A reader therefore never meets half a file, and whatever is renamed last vouches for all that came before it.
+The order is always the same: write under a temporary name, sync the file, rename it, sync the directory. Readers
+never see a partial file. Whatever is renamed last proves that everything before it is on disk.
 
-Directories may come from anybody. So a file is always made anew, in a directory that is held open meanwhile: what
-stands in its place, left by a crash or put there as a link, is removed and never written to.
+Directories may come from untrusted sources. Every file is therefore created anew, relative to an open directory.
+Whatever is in its place, left by a crash or planted as a symbolic link, is removed and never written to.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-TEMPORARY = ".tmp-"  # what a crash may leave behind starts with this
-_EXCLUSIVELY = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+TEMPORARY = ".tmp-"  # prefix of files that a crash may leave behind
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_HANDLES = {os.open, os.mkdir, os.rename, os.unlink} <= os.supports_dir_fd  # not on Windows
+_SUPPORTS_DIR_FD = {os.open, os.mkdir, os.rename, os.unlink} <= os.supports_dir_fd  # not on Windows
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a file in place of whatever stood there, in one stroke; a link gives way, and what it leads to stays."""
-    with _held(path.parent) as folder:
+    """Replace a file atomically. A symbolic link is replaced itself; its target stays as it is."""
+    with _open_directory(path.parent) as folder:
         temporary = TEMPORARY + path.name
         try:
             folder.make_file(temporary, data)
@@ -37,9 +37,9 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
-    """Make a directory of files, written in this order, that appears under its name only when it is complete."""
+    """Write files, in this order, to a new directory that appears under its name only when it is complete."""
     make_directory(path.parent)
-    with _held(path.parent) as folder:
+    with _open_directory(path.parent) as folder:
         temporary = TEMPORARY + path.name
         folder.remove(temporary)
         try:
@@ -55,7 +55,7 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, unless they are there, so that they survive a power cut."""
+    """Create a directory and its missing parents, and sync each to disk."""
     if not path.is_dir():
         make_directory(path.parent)
         path.mkdir(exist_ok=True)
@@ -63,45 +63,45 @@ def make_directory(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove a directory, under a temporary name first: half of one never stands under its own."""
+    """Remove a directory. It is renamed first, so a partly removed one never has its own name."""
     if not os.path.lexists(path):
         return
-    with _held(path.parent) as folder:
+    with _open_directory(path.parent) as folder:
         name = path.name
         if not name.startswith(TEMPORARY):
             name = TEMPORARY + name
-            folder.remove(name)  # left by a crash while it was being removed
+            folder.remove(name)  # left by a crash during an earlier removal
             folder.rename(path.name, name)
         folder.remove(name)
 
 
 def discard_leftovers(folder: Path, ours: re.Pattern[str]) -> None:
-    """Remove what a crash left half-written; only what would have had a name of ``ours``."""
-    with _held(folder) as held:
+    """Remove partial files and directories that a crash left, if their final name matches ``ours``."""
+    with _open_directory(folder) as held:
         for path in folder.glob(f"{TEMPORARY}*"):
             if ours.fullmatch(path.name.removeprefix(TEMPORARY)):
                 held.remove(path.name)
 
 
 def flush_directory(path: Path) -> None:
-    """Make the names in a directory survive a power cut."""
-    with _held(path) as folder:
+    """Sync a directory's entries to disk."""
+    with _open_directory(path) as folder:
         folder.flush()
 
 
-class _Held:
-    """A directory that is held open: what is done in it happens there, wherever its path may lead by then."""
+class _OpenDirectory:
+    """An open directory. Operations apply to this directory, even if its path is redirected meanwhile."""
 
     def __init__(self, path: Path, handle: int | None) -> None:
         self._path, self._handle = path, handle
 
     def make_file(self, name: str, data: bytes) -> None:
-        """A new file, flushed to the disk; whatever stood there is removed."""
+        """Create a file and sync it to disk. Whatever has this name is removed first."""
         try:
-            file = os.open(self._at(name), _EXCLUSIVELY, 0o666, dir_fd=self._handle)
+            file = os.open(self._at(name), _NEW_FILE, 0o666, dir_fd=self._handle)
         except FileExistsError:  # left by a crash
             self.remove(name)
-            file = os.open(self._at(name), _EXCLUSIVELY, 0o666, dir_fd=self._handle)
+            file = os.open(self._at(name), _NEW_FILE, 0o666, dir_fd=self._handle)
         try:
             rest = memoryview(data)
             while rest:
@@ -111,15 +111,15 @@ class _Held:
             os.close(file)
 
     @contextmanager
-    def make_directory(self, name: str) -> Iterator[_Held]:
-        """A new directory, held open too."""
+    def make_directory(self, name: str) -> Iterator[_OpenDirectory]:
+        """Create a directory and open it."""
         os.mkdir(self._at(name), dir_fd=self._handle)
         if self._handle is None:
-            yield _Held(self._path / name, None)
+            yield _OpenDirectory(self._path / name, None)
             return
         handle = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._handle)
         try:
-            yield _Held(self._path / name, handle)
+            yield _OpenDirectory(self._path / name, handle)
         finally:
             os.close(handle)
 
@@ -127,7 +127,7 @@ class _Held:
         os.replace(self._at(old), self._at(new), src_dir_fd=self._handle, dst_dir_fd=self._handle)
 
     def remove(self, name: str) -> None:
-        """Whatever has this name, if anything: a link is removed, not what it leads to."""
+        """Remove whatever has this name, if anything. A symbolic link is removed, not its target."""
         try:
             mode = os.stat(self._at(name), dir_fd=self._handle, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -146,12 +146,12 @@ class _Held:
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[_Held]:
-    if not _HANDLES:
-        yield _Held(path, None)
+def _open_directory(path: Path) -> Iterator[_OpenDirectory]:
+    if not _SUPPORTS_DIR_FD:
+        yield _OpenDirectory(path, None)
         return
     handle = os.open(path, _DIRECTORY)
     try:
-        yield _Held(path, handle)
+        yield _OpenDirectory(path, handle)
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""CSV files that grow by whole rows, survive a full disk, and can be cut back to an earlier row."""
+"""CSV files that grow by complete rows, survive a full disk, and can be truncated to an earlier row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bdqn.storage import safe_files
 
 
 class Table:
-    """A CSV file that grows by whole rows. Floats are written exactly, None as an empty cell."""
+    """A CSV file that grows by complete rows. Floats are written exactly, None as an empty cell."""
 
     def __init__(self, path: Path, columns: Sequence[str], heading: str = "", rows: int = 0) -> None:
-        """Begin a table, or go on after the first ``rows`` rows of one and take back the rest, with the first flush."""
+        """Start a table, or continue one after its first ``rows`` rows. The first flush truncates the rest."""
         self.path, self.rows = path, rows
         self.columns = columns
         self._pending = io.StringIO(newline="")
@@ -36,7 +36,7 @@ class Table:
         self.rows += 1
 
     def flush(self) -> None:
-        """Write the rows since; what a full disk refuses is kept for the next time."""
+        """Write pending rows. What a full disk refuses is kept for the next flush."""
         self._unwritten += self._pending.getvalue().encode()
         self._pending.seek(0)
         self._pending.truncate()
@@ -45,20 +45,20 @@ class Table:
             self._unwritten = self._unwritten[os.write(file, self._unwritten) :]
 
     def sync(self) -> None:
-        """Write, and make it survive a power cut."""
+        """Write pending rows and sync the file to disk."""
         self.flush()
         os.fsync(self._opened())
 
     @property
     def is_in_place(self) -> bool:
-        """Whether its file is still where it was made."""
+        """Whether the file is still at its path."""
         try:
             return self._file is None or os.path.samestat(os.fstat(self._file), os.lstat(self.path))
         except FileNotFoundError:
             return False
 
-    def put_back(self, path: Path) -> None:
-        """Write all of it again, elsewhere: its file was removed, but stays readable until it is closed."""
+    def rewrite(self, path: Path) -> None:
+        """Write the whole table to ``path``. A removed file stays readable until it is closed."""
         if self._file is not None:
             self._unwritten = os.pread(self._file, os.fstat(self._file).st_size, 0) + self._unwritten
             os.close(self._file)
@@ -73,7 +73,7 @@ class Table:
                 os.close(self._file)
 
     def _opened(self) -> int:
-        """The file. It is opened when first needed, and again if that fails: a full disk takes no row away."""
+        """Open the file when first needed, and retry later if that fails, so a full disk loses no row."""
         if self._file is None:
             end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
             file = safe_files.open_to_write(self.path)
@@ -88,14 +88,14 @@ class Table:
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a table without a heading above them."""
+    """Read the column names of a table that starts with them."""
     return next(safe_files.lines(path), "").rstrip("\n").split(",")
 
 
 def _end_of_line(path: Path, count: int) -> int:
-    """Where the first ``count`` lines of a file end."""
+    """Return the offset of the end of line ``count``."""
     with safe_files.open_to_read(path, safe_files.TABLE) as file:
         for _ in range(count):
             if not file.readline(safe_files.LINE).endswith(b"\n"):
-                raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows have been removed.")
+                raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows were removed.")
         return file.tell()

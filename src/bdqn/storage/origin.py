@@ -1,4 +1,4 @@
-"""What made a checkpoint: enough to build its learner again, and to say what differs here and now."""
+"""Where a checkpoint comes from: enough to rebuild its learner, and to report what has changed since."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def about(learner: Learner) -> dict[str, Any]:
-    """What is needed to build a learner again, and what exactness depends on."""
+    """Describe a learner: what is needed to rebuild it, and what exact continuation depends on."""
     configuration = learner.configuration
     by_id = isinstance(learner.env_source, str) and _is_json(learner.env_kwargs)
     return {
@@ -37,9 +37,9 @@ def about(learner: Learner) -> dict[str, Any]:
 
 
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What exactness depends on and is different now."""
+    """List what exact continuation depends on and has changed."""
     before, after = ({**side["versions"], "threads": side["threads"]} for side in (then, now))
-    if isinstance(then.get("arithmetic"), dict):  # earlier versions did not say
+    if isinstance(then.get("arithmetic"), dict):  # missing in files of earlier versions
         before, after = before | then["arithmetic"], after | now["arithmetic"]
     return tuple(
         f"{name} was {before.get(name)} and is {after[name]}" for name in after if before.get(name) != after[name]

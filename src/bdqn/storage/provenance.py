@@ -1,4 +1,4 @@
-"""What a result depends on besides its configuration: versions, machine, the source's commit. No torch."""
+"""What a result depends on besides its configuration: versions, machine, commit. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = ("bdqn", "torch", "numpy", "gymnasium", "ale-py")
 
 @cache
 def installed(package: str) -> str | None:
-    """A package's version, or None if it is not installed."""
+    """Return a package's version, or None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -27,19 +27,19 @@ def installed(package: str) -> str | None:
 
 
 def versions() -> dict[str, str | None]:
-    """Python and the packages whose version can change a result."""
+    """Return the versions of Python and of the packages that can change a result."""
     return {"python": platform.python_version(), **{package: installed(package) for package in PACKAGES}}
 
 
 def packages() -> dict[str, str]:
-    """Every package that is installed here, with its version."""
+    """Return every installed package with its version."""
     found = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
     return dict(sorted((name, number) for name, number in found.items() if name))
 
 
 @cache
 def processor() -> str:
-    """Its model, where the system tells."""
+    """Return the processor's model, if the system reports it."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")
@@ -50,12 +50,12 @@ def processor() -> str:
 
 @cache
 def arithmetic() -> dict[str, str]:
-    """What rounds: the kind of processor, and the libraries of linear algebra with the kernels that they chose for it.
+    """Return what affects rounding: the processor, and the BLAS libraries with the kernels they selected.
 
-    The same program on another machine may add in another order, and differ in the last bits.
+    The same program on another machine may sum in another order and differ in the last bits.
     """
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    # Other packages bring libraries of their own, OpenCV for one, which nothing here computes with.
+    # Other packages, such as OpenCV, ship BLAS libraries that bdqn does not use.
     ours = [library for library in found if re.search("numpy|scipy", library["filepath"])]
     libraries = {
         f"{library['internal_api']} {library['version']} for {library.get('architecture', 'any processor')}"
@@ -65,7 +65,7 @@ def arithmetic() -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int | float]:
-    """Where it runs."""
+    """Describe this machine."""
     return {
         "system": platform.platform(),
         "processor": processor(),
@@ -75,7 +75,7 @@ def machine() -> dict[str, str | int | float]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that this program stands in, with "-dirty" if it was changed since."""
+    """Return the commit of the checkout that this code runs from, with "-dirty" for uncommitted changes."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         answer = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10)

@@ -1,8 +1,8 @@
-"""The replay memory's durable copy: what the ring has moved past never changes, so it is written once.
+"""The replay buffer on disk. Frames that are complete never change, so each is written once.
 
-Frames are counted from each environment's first. Whenever a stretch of them is complete it is sealed: one safetensors
-file, named after its content. A checkpoint names the segments that the ring still needs, and carries the short tail
-that is not sealed yet; what it costs follows what is new, not how large the memory is.
+Frames are numbered from each environment's first. A complete range of frames becomes a segment: one safetensors file,
+named after its content. A checkpoint lists the segments that the ring buffer still needs and holds the short tail that
+is in no segment yet. Its cost grows with the number of new frames, not with the size of the buffer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bdqn.storage.checkpoint_files import CheckpointError, Entry, Segment
 from bdqn.storage.state_files import read_arrays
 
 SEGMENT_NAME = re.compile(r"(\.tmp-)?env\d+-\d{12,}-[0-9a-f]{16}\.safetensors")
-SEGMENT_BYTES = 16 << 20  # over all environments; also the most that a tail takes
+SEGMENT_BYTES = 16 << 20  # over all environments; also the maximum size of a tail
 
 
 class ReplayFiles:
-    """Writes one replay memory into a directory of segments, as it fills."""
+    """Writes a replay buffer to a directory of segments as it fills."""
 
     def __init__(self, folder: Path, replay: Replay, sealed: Sequence[Segment] = ()) -> None:
         self.folder = folder
@@ -33,33 +33,33 @@ class ReplayFiles:
         self._sealed = list(sealed)
         per_frame = sum(kind.itemsize * int(np.prod(shape)) for kind, shape in replay.record_layout().values())
         self._frames = max(1, min(SEGMENT_BYTES // (per_frame * replay.num_envs), replay.slots // 4))
-        self._next = [0] * replay.num_envs  # the first frame that is not sealed
+        self._next = [0] * replay.num_envs  # the first frame that is in no segment
         for segment in sealed:
             self._next[segment.env] = max(self._next[segment.env], segment.start + segment.frames)
 
     def seal(self) -> bool:
-        """Write every segment that is complete, and say whether there was one; what fails is tried again next time."""
+        """Write all complete segments. Returns whether there were any. A failed write is retried next time."""
         before = list(self._next)
         for env in range(self._replay.num_envs):
-            current = int(self._replay.written[env]) - 1  # still open: its action is not taken yet
+            current = int(self._replay.written[env]) - 1  # incomplete: its action has not been taken
             while (stop := (self._next[env] // self._frames + 1) * self._frames) <= current:
-                start = max(self._next[env], self._replay.oldest(env))  # later, where writing failed for long
+                start = max(self._next[env], self._replay.oldest(env))  # later if writing has failed for long
                 if start < stop:
                     self._sealed.append(self._write(env, start, stop))
                 self._next[env] = stop
         return self._next != before
 
     def needed(self) -> list[Segment]:
-        """The sealed segments that the ring still holds something of."""
+        """Return the segments that overlap the ring buffer's content."""
         self._sealed = [s for s in self._sealed if s.start + s.frames > self._replay.oldest(s.env)]
         return sorted(self._sealed, key=lambda s: (s.env, s.start))
 
     def are_there(self) -> bool:
-        """Whether all that are needed still stand where they were written."""
+        """Whether all needed segments still exist."""
         return all((self.folder / segment.name).exists() for segment in self.needed())
 
     def tail(self) -> bytes:
-        """What is not sealed, of all environments, as a file."""
+        """Return the frames that are in no segment, for all environments, as a safetensors file."""
         replay = self._replay
         arrays = {}
         for env in range(replay.num_envs):
@@ -83,11 +83,11 @@ class ReplayFiles:
 
 
 def restore(replay: Replay, folder: Path, segments: Sequence[Segment], tail: bytes) -> None:
-    """Fill a new replay memory from segments and a tail, each checked before it is believed."""
+    """Fill a new replay buffer from segments and a tail, and verify each."""
     arrays = read_arrays(tail)
     for segment in segments:
         if segment.env >= replay.num_envs:
-            raise CheckpointError(f"{folder / segment.name} belongs to environment {segment.env}, which is not there.")
+            raise CheckpointError(f"{folder / segment.name} is of environment {segment.env}, which does not exist.")
     for env in range(replay.num_envs):
         own = sorted((s for s in segments if s.env == env), key=lambda s: s.start)
         end = own[0].start if own else None
@@ -97,11 +97,11 @@ def restore(replay: Replay, folder: Path, segments: Sequence[Segment], tail: byt
             _put(replay, env, segment.start, read_arrays(checkpoint_files.read_member(folder, segment)), segment.name)
             end = segment.start + segment.frames
             if end != replay.written[env]:
-                raise CheckpointError(f"{folder / segment.name} does not hold the {segment.frames} frames it should.")
+                raise CheckpointError(f"{folder / segment.name} does not hold the expected {segment.frames} frames.")
         prefix = f"{env}/"
         rest = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        told = rest.pop("start", np.array(-1))
-        start = int(told) if told.dtype == np.int64 else -1
+        raw_start = rest.pop("start", np.array(-1))
+        start = int(raw_start) if raw_start.dtype == np.int64 else -1
         if start < 0 or (end is not None and start != end):
             raise CheckpointError(f"The replay tail of environment {env} does not follow its segments.")
         _put(replay, env, start, rest, "the replay tail")
@@ -118,10 +118,10 @@ def _put(replay: Replay, env: int, start: int, records: Records, name: str) -> N
         array = records[part]
         if array.dtype != kind or array.shape != (frames, *shape):
             raise CheckpointError(
-                f"{part} of {name} is {array.dtype} {array.shape}; this run's replay needs {kind} {(frames, *shape)}."
+                f"{part} of {name} is {array.dtype} {array.shape}, but the buffer needs {kind} {(frames, *shape)}."
             )
     if not 0 < frames <= replay.slots or start + frames >= 2**62:
         raise CheckpointError(
-            f"{name} holds {frames} frames, but this run's replay has {replay.slots} per environment."
+            f"{name} holds {frames} frames, but the replay buffer has {replay.slots} per environment."
         )
     replay.restore(env, start, records)

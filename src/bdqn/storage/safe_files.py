@@ -1,7 +1,7 @@
-"""Files of runs, sweeps and saved agents, which may come from anybody: opened as plain files or not at all.
+"""Safe access to the files of runs, sweeps and saved agents, which may come from untrusted sources.
 
-What is inside such a directory is never followed through a link, never waited for as a pipe, and never read beyond a
-bound. A path that the user typed may well lead through links: only its last step into a directory's own files may not.
+Inside such a directory only regular files are opened, symbolic links are not followed, pipes are not waited for, and
+every read has a size limit. The path to the directory itself, which the user typed, may contain links.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from bdqn.config.memory import free_memory
 from bdqn.config.settings import SettingError
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
-# The most bytes that are read of each kind of file; what bdqn writes stays far below.
+# Size limits in bytes for each kind of file. Files that bdqn writes are far smaller.
 CONFIG = 1 * MB  # config.toml; a sweep or search file
-NOTES = 16 * MB  # meta.json, command.txt: they grow when a run is resumed
-EVALUATION = 64 * MB  # evaluation-*.json: a number for every episode
+NOTES = 16 * MB  # meta.json, command.txt: they grow with every resumption
+EVALUATION = 64 * MB  # evaluation-*.json: one number per episode
 TRIALS = 64 * MB  # trials.csv: half a million trials
 STUDY = 256 * MB  # study.jsonl
-TABLE = 4 * GB  # 50 million decisions with an episode each take 1.5 GB
-LINE = 1 * MB  # of a table
-LARGE = 64 * MB  # what is larger is compared with the free memory before it is read
+TABLE = 4 * GB  # 50 million one-decision episodes take 1.5 GB
+LINE = 1 * MB  # one line of a table
+LARGE = 64 * MB  # larger files are read only if the free memory suffices
 
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none: there a link is looked for first
-# A pipe without a writer would be waited for; Windows would change the ends of lines.
-_PLAINLY = NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # missing on Windows, where links are checked for before opening
+# O_NONBLOCK: do not wait for a pipe's writer. O_BINARY: do not convert line endings on Windows.
+_SAFE_FLAGS = NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a directory"),
@@ -44,29 +44,27 @@ _KINDS = (
 )
 
 
-_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 class DamagedFile(SettingError):
-    """A file that does not hold what bdqn writes there; the message names it."""
+    """Raised for a file whose content bdqn cannot have written. The message names the file."""
 
 
 class UnsafeFile(DamagedFile, OSError):
-    """What is no plain file of a sensible size; the message names it, and says what it is."""
+    """Raised for anything but a regular file of acceptable size. The message names it and says what it is."""
 
 
 # --- opening ------------------------------------------------------------------------------------------------
 
 
 def open_to_read(path: Path, at_most: int) -> BinaryIO:
-    """A plain file of at most so many bytes."""
+    """Open a regular file of at most ``at_most`` bytes."""
     descriptor = _open(path, os.O_RDONLY)
     try:
         size = os.fstat(descriptor).st_size
         if size > at_most:
-            raise UnsafeFile(
-                f"{path} has {size:,} bytes where {at_most:,} are expected at most: bdqn has not written it."
-            )
+            raise UnsafeFile(f"{path} has {size:,} bytes, but at most {at_most:,} are allowed: bdqn did not write it.")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -74,7 +72,7 @@ def open_to_read(path: Path, at_most: int) -> BinaryIO:
 
 
 def open_to_write(path: Path, flags: int = 0) -> int:
-    """The descriptor of a plain file that is made if it is missing; what is in it stays."""
+    """Open a regular file for writing and return its descriptor. Creates the file if needed; never truncates."""
     return _open(path, os.O_RDWR | os.O_CREAT | flags)
 
 
@@ -82,7 +80,7 @@ def _open(path: Path, flags: int) -> int:
     if not NOFOLLOW:
         require_plain(path)
     try:
-        descriptor = os.open(path, flags | _PLAINLY, 0o666)
+        descriptor = os.open(path, flags | _SAFE_FLAGS, 0o666)
     except OSError:
         require_plain(path)
         raise
@@ -93,7 +91,7 @@ def _open(path: Path, flags: int) -> int:
 
 
 def require_plain(path: Path) -> None:
-    """Refuse a path where something else than a file is; there may be nothing."""
+    """Refuse a path that exists and is not a regular file."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -105,19 +103,19 @@ def require_plain(path: Path) -> None:
 def _not_plain(path: Path, mode: int) -> UnsafeFile:
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
     return UnsafeFile(
-        f"{path} is {kind}, where a file is expected: inside runs and sweeps only plain files are opened, and no link "
-        "is followed. Put the file itself there."
+        f"{path} is {kind}, not a regular file: inside runs and sweeps, bdqn opens only regular files and follows no "
+        "links. Put the file itself there."
     )
 
 
 def inside(folder: Path, *names: str) -> Path:
-    """A directory of a run or a sweep, or where it will be; not one that a link leads to."""
+    """Return a subdirectory of a run or sweep, which need not exist. Refuses symbolic links."""
     for name in names:
         folder /= name
         if folder.is_symlink():
             raise UnsafeFile(
-                f"{folder} is a link: inside runs and sweeps no link is followed. Put the directory itself there; "
-                "to have it on another disk, move the whole run or sweep, and make a link to that."
+                f"{folder} is a link: inside runs and sweeps, bdqn follows no links. Put the directory itself there. "
+                "To use another disk, move the whole run or sweep and link to it."
             )
     return folder
 
@@ -126,7 +124,7 @@ def inside(folder: Path, *names: str) -> Path:
 
 
 def read(path: Path, at_most: int) -> bytes:
-    """A file's content."""
+    """Read a file."""
     with open_to_read(path, at_most) as file:
         size = os.fstat(file.fileno()).st_size
         require_room(path, size)
@@ -134,48 +132,48 @@ def read(path: Path, at_most: int) -> bytes:
 
 
 def require_room(path: Path, size: int) -> None:
-    """Refuse to read a large file that there is no memory for."""
+    """Refuse to read a large file that does not fit in the free memory."""
     if size > LARGE and size > free_memory():
-        raise SettingError(f"{path} takes {size:,} bytes to be read, which is more than there is free memory.")
+        raise SettingError(f"{path} needs {size:,} bytes of memory to be read, but less is free.")
 
 
 def read_text(path: Path, at_most: int) -> str:
-    with _naming(path):
+    with _errors_naming(path):
         return read(path, at_most).decode()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A run's configuration."""
+    """Read a run's configuration."""
     data = read(path, CONFIG)
-    with _naming(path):
+    with _errors_naming(path):
         return tomllib.loads(data.decode())
 
 
 def read_json(path: Path, at_most: int = NOTES) -> dict[str, Any]:
-    """What a JSON file says by name."""
+    """Read a JSON file that holds an object."""
     data = read(path, at_most)
-    with _naming(path):
+    with _errors_naming(path):
         found = json.loads(data)
     if not isinstance(found, dict):
-        raise DamagedFile(f"{path} holds no JSON object: bdqn has not written it.")
+        raise DamagedFile(f"{path} does not hold a JSON object: bdqn did not write it.")
     return found
 
 
-def read_given(path: Path) -> dict[str, Any]:
-    """A TOML file that the user has named, which may be a link or a pipe; only its size is bounded."""
+def read_user_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that the user named. It may be a link or a pipe; only its size is limited."""
     with path.open("rb") as file:
         data = file.read(CONFIG + 1)
     if len(data) > CONFIG:
         raise DamagedFile(f"{path} has more than {CONFIG:,} bytes: is it the right file?")
-    with _naming(path, " is no TOML file"):
+    with _errors_naming(path, " is not a valid TOML file"):
         return tomllib.loads(data.decode())
 
 
 def lines(path: Path, at_most: int = TABLE) -> Iterator[str]:
-    """A file's lines, one at a time, each of a sensible length."""
+    """Iterate over a file's lines, of limited length."""
     with open_to_read(path, at_most) as file:
         while line := file.readline(LINE):
-            with _naming(path):
+            with _errors_naming(path):
                 if len(line) == LINE:
                     raise ValueError(f"a line is longer than {LINE:,} bytes.")
                 text = line.decode()
@@ -183,13 +181,13 @@ def lines(path: Path, at_most: int = TABLE) -> Iterator[str]:
 
 
 def rows(path: Path, at_most: int = TABLE) -> Iterator[list[str]]:
-    """A CSV file's rows, one at a time, headings and all."""
-    with _naming(path):
+    """Iterate over a CSV file's rows, including the header."""
+    with _errors_naming(path):
         yield from csv.reader(lines(path, at_most))
 
 
 def last_line(path: Path) -> str:
-    """The last line that says something, however long the file is; at most its end."""
+    """Return the last line that is not blank. Reads only the end of the file."""
     with open_to_read(path, at_most=1 << 62) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 64 * KB))
         end = file.read(64 * KB).decode(errors="replace")
@@ -197,7 +195,7 @@ def last_line(path: Path) -> str:
 
 
 def require(path: Path, content: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
-    """Refuse what has a value of another kind under one of these names, or none; texts are names, on one line."""
+    """Refuse content in which one of these names is missing or has another type. Strings must be printable."""
     for name, kind in kinds.items():
         value = content.get(name)
         if (
@@ -205,12 +203,12 @@ def require(path: Path, content: Mapping[str, Any], kinds: Mapping[str, Any]) ->
             or (kind is int and not is_count(value))
             or (kind is str and not value.isprintable())
         ):
-            raise DamagedFile(f"{path} has no usable {name}: it was not written by this version of bdqn.")
+            raise DamagedFile(f"{path} has no valid {name}: this version of bdqn did not write it.")
 
 
 def printable(text: object) -> str:
-    """Text on one line, without what a terminal obeys: control characters, and changes of the direction of writing."""
-    return _OBEYED.sub(" ", str(text))
+    """Return text on one line, without control characters and bidirectional overrides."""
+    return _UNPRINTABLE.sub(" ", str(text))
 
 
 def is_count(value: Any) -> bool:
@@ -218,8 +216,8 @@ def is_count(value: Any) -> bool:
 
 
 @contextmanager
-def _naming(path: Path, problem: str = "") -> Iterator[None]:
-    """Errors in here are about what this file holds."""
+def _errors_naming(path: Path, problem: str = "") -> Iterator[None]:
+    """Turn errors in the block into DamagedFile errors that name this file."""
     try:
         yield
     except SettingError:

@@ -1,7 +1,7 @@
-"""States as nested dictionaries, and how they become files: arrays apart from everything else.
+"""States as files: nested dictionaries become one JSON file and one safetensors file.
 
-A state holds NumPy arrays, torch tensors and what JSON can say, in dictionaries and lists. On disk its arrays are a
-safetensors file, and its JSON has a place-holder where each array stood.
+A state holds NumPy arrays, torch tensors and JSON values, in dictionaries and lists. The arrays go to the safetensors
+file; the JSON file has a placeholder for each of them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-_PLACE = "$array"
+_PLACEHOLDER = "$array"
 
 
 def to_files(state: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """A state as JSON and safetensors. The same state always gives the same bytes."""
+    """Serialize a state to JSON and safetensors. Equal states give equal bytes."""
     arrays: dict[str, NDArray[Any]] = {}
     values = _take_arrays(state, "", arrays)
     try:
         return to_json(values), save(arrays)
-    except SafetensorError as error:  # objects, texts, complex numbers
-        raise TypeError(f"a state cannot hold such an array: {error}") from error
+    except SafetensorError as error:  # objects, strings, complex numbers
+        raise TypeError(f"a state cannot hold this array: {error}") from error
 
 
 def from_files(text: bytes, tensors: bytes) -> Any:
-    """The state that ``to_files`` was given; its arrays are NumPy's, and own their memory."""
+    """Restore the state given to ``to_files``. Its arrays are NumPy arrays that own their memory."""
     arrays = read_arrays(tensors)
     return _put_arrays(json.loads(text), arrays)
 
@@ -39,15 +39,15 @@ def to_json(value: Any) -> bytes:
 
 
 def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
-    """Named arrays of a safetensors file, in memory of their own."""
+    """Read the arrays of a safetensors file by name, as copies."""
     try:
         return {name: array.copy() for name, array in load(data).items()}
-    except (SafetensorError, KeyError, TypeError) as error:  # KeyError: a kind of number that NumPy lacks
-        raise ValueError(f"this is no safetensors file that can be read here: {error}") from error
+    except (SafetensorError, KeyError, TypeError) as error:  # KeyError: a dtype that NumPy lacks
+        raise ValueError(f"not a readable safetensors file: {error}") from error
 
 
 def require_like(name: str, value: Any, own: Any) -> None:
-    """Refuse what has other names, kinds or shapes than an agent's own; where that is empty, it may have any."""
+    """Refuse a state whose names, types or shapes differ from the agent's own. An empty mapping allows any."""
     if isinstance(own, Mapping):
         if own and value.keys() != own.keys():
             raise ValueError(f"{name} holds {sorted(value)}, but this agent needs {sorted(own)}.")
@@ -64,7 +64,7 @@ def require_like(name: str, value: Any, own: Any) -> None:
 def _take_arrays(node: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, Mapping):
         for key in node:
-            if not isinstance(key, str) or key == _PLACE:
+            if not isinstance(key, str) or key == _PLACEHOLDER:
                 raise TypeError(f"a state cannot hold the key {key!r}.")
         return {key: _take_arrays(item, f"{path}/{key}" if path else key, arrays) for key, item in node.items()}
     if isinstance(node, list | tuple):
@@ -75,17 +75,17 @@ def _take_arrays(node: Any, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
         if path in arrays:
             raise ValueError(f"Two arrays of a state are called {path}.")
         arrays[path] = np.ascontiguousarray(node).reshape(node.shape)
-        # A scalar keeps its kind too: float32 that came back as Python's float would compute otherwise.
-        return {_PLACE: path} if isinstance(node, np.ndarray) else {_PLACE: path, "scalar": True}
+        # A scalar keeps its dtype too: a float32 that came back as a Python float would compute differently.
+        return {_PLACEHOLDER: path} if isinstance(node, np.ndarray) else {_PLACEHOLDER: path, "scalar": True}
     return node
 
 
 def _put_arrays(node: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if isinstance(node, dict):
-        if _PLACE in node:
-            if node[_PLACE] not in arrays:
-                raise ValueError(f"the array {node[_PLACE]!r} is missing.")
-            return arrays[node[_PLACE]][()] if "scalar" in node else arrays[node[_PLACE]]
+        if _PLACEHOLDER in node:
+            if node[_PLACEHOLDER] not in arrays:
+                raise ValueError(f"the array {node[_PLACEHOLDER]!r} is missing.")
+            return arrays[node[_PLACEHOLDER]][()] if "scalar" in node else arrays[node[_PLACEHOLDER]]
         return {key: _put_arrays(item, arrays) for key, item in node.items()}
     if isinstance(node, list):
         return [_put_arrays(item, arrays) for item in node]
@@ -93,7 +93,7 @@ def _put_arrays(node: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as JSON's."""
+    """Convert a NumPy scalar for JSON."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a state cannot hold a value of type {type(value).__name__}.")  # repr may tell an address
+    raise TypeError(f"a state cannot hold a value of type {type(value).__name__}.")  # a repr may hold an address

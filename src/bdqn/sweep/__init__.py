@@ -1,4 +1,4 @@
-"""Many runs as one job: a file names them, an engine carries them out, and every run can be resumed.
+"""Many runs as one job: a file defines them, an engine runs them, and each can be resumed.
 
 May import: config, envs, networks.device, runs, storage. Never: torch, gymnasium.
 """

@@ -1,4 +1,4 @@
-"""Trials as tasks of Ray, on this machine or on a cluster whose nodes share the sweep's directory."""
+"""Trials as Ray tasks, on this machine or on a cluster whose nodes share the sweep's directory."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from typing import Any
 
 from bdqn.config.extras import missing
 from bdqn.config.settings import SettingError
-from bdqn.runs.exit_codes import LOST, code_of
+from bdqn.runs.exit_codes import WORKER_LOST, code_of
 from bdqn.storage import atomic, safe_files
-from bdqn.sweep.engine import PATIENCE
+from bdqn.sweep.engine import KILL_AFTER
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.local import Process
 from bdqn.sweep.plan import Trial
 
 NOT_SHARED = 3
 TOKEN = "shared-storage"
-LOOK = 5.0  # seconds between looks whether Ray is still there: tasks do not end with the raylet that they came from
-# Otherwise Ray kills a trial's process together with its worker, before it can save.
-LEFT_ALONE = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
+CHECK_INTERVAL = 5.0  # seconds between checks that Ray is alive: tasks outlive the raylet that started them
+# By default, Ray kills a trial's process with its worker, before it can save.
+RUNTIME_ENV = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
 
 
 class Task:
-    """A trial that Ray runs somewhere."""
+    """A trial that runs as a Ray task."""
 
     def __init__(self, cluster: Cluster, ref: Any) -> None:
         self._cluster, self._ray, self._ref = cluster, cluster.ray, ref
         self._connection = cluster.connection
 
     def poll(self) -> int | None:
-        self._cluster.look()
+        self._cluster.check_connection()
         if self._is_lost():
-            return LOST
+            return WORKER_LOST
         ready, _ = self._ray.wait([self._ref], timeout=0)
         return self._result() if ready else None
 
     def stop(self) -> None:
         if not self._is_lost():
-            self._ray.cancel(self._ref, force=False)  # the task then asks its process to save and to end
+            self._ray.cancel(self._ref, force=False)  # the task then asks its process to save and exit
 
     def wait(self, seconds: float) -> bool:
         return self._is_lost() or bool(self._ray.wait([self._ref], timeout=seconds)[0])
@@ -53,46 +53,46 @@ class Task:
         self._ray.cancel(self._ref, force=True)
 
     def _is_lost(self) -> bool:
-        """Whether it was a task of a Ray that is gone; its process then saves and ends by itself."""
+        """Whether the task belongs to a lost connection. Its process then saves and exits by itself."""
         return self._cluster.connection != self._connection
 
     def _result(self) -> int:
         try:
             code = int(self._ray.get(self._ref))
         except self._ray.exceptions.RayError:
-            return LOST
+            return WORKER_LOST
         if code == NOT_SHARED:
-            raise SettingError("A node does not see the sweep's directory: put --out on storage that all nodes share.")
+            raise SettingError("A node cannot see the sweep's directory: put --out on storage that all nodes share.")
         return code
 
 
 class Cluster:
-    """The engine that hands trials to Ray, and connects to it anew when the node that it was connected to is gone."""
+    """The engine that runs trials with Ray. It reconnects when its node is gone."""
 
     def __init__(self, ray: Any, connect: Callable[[], None], token: str) -> None:
         self.ray, self._connect, self._token = ray, connect, token
-        self.connection = 0  # which one it is
-        self._look_at = 0.0
+        self.connection = 0  # number of reconnections
+        self._check_at = 0.0
         self._begin()
 
     def _begin(self) -> None:
         self._connect()
-        # Retries are the sweep's: it knows whether a trial came any further.
-        self._task = self.ray.remote(max_retries=0, num_cpus=1, runtime_env=LEFT_ALONE)(run_trial)
+        # The sweep handles retries: it knows whether a trial made progress.
+        self._task = self.ray.remote(max_retries=0, num_cpus=1, runtime_env=RUNTIME_ENV)(run_trial)
 
     def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Task:
-        self.look()
+        self.check_connection()
         there = SweepFolder(folder.folder.resolve())
         command = trial.command(there.run(trial), steps)
         place = there.folder / TOKEN, self._token
         ref = self._task.options(num_cpus=trial.threads).remote(command, there.log(trial), trial.threads, *place)
         return Task(self, ref)
 
-    def look(self) -> None:
-        """Now and then, see whether Ray is still there."""
-        if time.monotonic() < self._look_at:
+    def check_connection(self) -> None:
+        """Check at intervals whether Ray is alive, and reconnect if it is not."""
+        if time.monotonic() < self._check_at:
             return
-        self._look_at = time.monotonic() + LOOK
+        self._check_at = time.monotonic() + CHECK_INTERVAL
         own = self.ray.get_runtime_context().get_node_id()
         if not any(node["NodeID"] == own and node["Alive"] for node in self.ray.nodes()):
             self.connection += 1
@@ -101,7 +101,7 @@ class Cluster:
 
 
 def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, token: str) -> int:
-    """Runs in a worker of Ray: the same process that a local sweep would start, so its files are the same."""
+    """Run a trial in a Ray worker, with the same process and files as in a local sweep."""
     try:
         if safe_files.read_text(shared, safe_files.KB) != token:
             return NOT_SHARED
@@ -113,11 +113,11 @@ def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, tok
         return code_of(error)
     try:
         with _cancellable():
-            while not process.wait(0.2):  # in pieces: Ray cancels a task between two lines of Python, not within a call
+            while not process.wait(0.2):  # short waits: Ray cancels between Python bytecodes, not inside a call
                 pass
-    finally:  # when it is cancelled, too
+    finally:  # also when cancelled
         process.stop()
-        if not process.wait(PATIENCE):
+        if not process.wait(KILL_AFTER):
             process.kill()
     code = process.poll()
     assert code is not None
@@ -126,8 +126,7 @@ def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, tok
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Ray cancels a task as Ctrl-C would, which does nothing in workers of a sweep that a shell began in the background
-    (``bdqn sweep ... &``): they inherit that SIGINT is ignored."""
+    """Make Ray's cancellation work: it sends SIGINT, which is ignored if a shell started the sweep with ``&``."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -136,19 +135,19 @@ def _cancellable() -> Iterator[None]:
 
 
 def check_address(address: str) -> None:
-    """Refuse an address where nobody answers: Ray itself would try for minutes."""
+    """Refuse an address that does not answer. Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         raise SettingError(f"--ray must be local, HOST:PORT or ray://HOST:PORT, not {address!r}.")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except OSError as error:
-        raise SettingError(f"Ray cannot be used at {address}: {error}.") from error
+        raise SettingError(f"Cannot connect to Ray at {address}: {error}.") from error
 
 
 @contextmanager
 def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
-    """Ray on this machine (``local``) or at an address; its dashboard is off."""
+    """Connect to Ray at an address, or start it on this machine (``local``), without its dashboard."""
     try:
         import ray
     except ImportError as error:
@@ -164,7 +163,7 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
         try:
             ray.init(**where, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise SettingError(f"Ray cannot be used at {address}: {error}") from error
+            raise SettingError(f"Cannot connect to Ray at {address}: {error}") from error
 
     try:
         yield Cluster(ray, connect, token)

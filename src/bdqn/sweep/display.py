@@ -1,4 +1,4 @@
-"""How a sweep shows that it is getting on: a table in a terminal, lines in a file."""
+"""Progress of a sweep: a table in a terminal, lines in a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bdqn.runs.progress import duration, unheard_is_fine
+from bdqn.runs.progress import duration, ignoring_output_errors
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from bdqn.sweep.engine import Work
 
-LIVE, LINES = 1.0, 30.0  # seconds between looks
-SETTLED, MEMORY = 60.0, 300.0  # seconds after which a sweep's own pace counts, and that it is taken over
+LIVE, LINES = 1.0, 30.0  # seconds between updates
+SETTLED, MEMORY = 60.0, 300.0  # seconds before a sweep's own pace is used, and over which it is averaged
 MOST_NOTES = 5  # shown at a time
 COUNTS = ("done", "running", "waiting", "failed")  # fields of a row
 
 
 @dataclass(frozen=True)
 class Row:
-    """One group on one environment."""
+    """One group of trials in one environment."""
 
     group: str
     env: str
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a sweep stands."""
+    """Status of a sweep."""
 
     rows: tuple[Row, ...]
     decisions: int
@@ -57,16 +57,16 @@ class Status:
 
 
 class Pace:
-    """How fast a sweep is, trials that begin and end included.
+    """The pace of a whole sweep, including trials that start and end.
 
-    What the running ones say of themselves swings: before it learns, a trial is ten times as fast.
+    The rates that running trials report vary: before learning starts, a trial is ten times as fast.
     """
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, int]] = deque()
 
-    def of_late(self, now: float, decisions: int, at_first: float) -> float:
-        """Decisions per second up to now; until that can be told, ``at_first``."""
+    def update(self, now: float, decisions: int, at_first: float) -> float:
+        """Return the recent decisions per second, or ``at_first`` while there is too little data."""
         self._looks.append((now, decisions))
         while now - self._looks[0][0] > MEMORY:
             self._looks.popleft()
@@ -74,8 +74,8 @@ class Pace:
         return (decisions - before) / (now - then) if now - then >= SETTLED else at_first
 
 
-def look(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
-    """Read the running trials' own files."""
+def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
+    """Read the status from the running trials' files."""
     running = {trial: folder.progress(trial, sweep.steps) for trial in work.running}
     rows = []
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
@@ -88,7 +88,7 @@ def look(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
     settled = len(work.done) + len(work.failed)
     decisions = settled * sweep.steps + sum(min(p.decisions, sweep.steps) for p in running.values())
     total = len(sweep.trials) * sweep.steps
-    per_second = pace.of_late(time.monotonic(), decisions, sum(row.per_second for row in rows))
+    per_second = pace.update(time.monotonic(), decisions, sum(row.per_second for row in rows))
     return Status(tuple(rows), decisions, total, per_second, tuple(_notes(work)))
 
 
@@ -105,7 +105,7 @@ class Watch(Protocol):
 
 @contextmanager
 def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watch]:
-    """Something to call often: it looks only now and then, and once more at the end."""
+    """Yield a function to call often. It updates the display at intervals, and once more at the end."""
     pace = Pace()
     if quiet:
         yield lambda work: None
@@ -114,11 +114,11 @@ def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watc
 
         with (
             Live(refresh_per_second=4) as live,
-            _every(LIVE, lambda work: _update(live, look(sweep, folder, work, pace))) as watch,
+            _every(LIVE, lambda work: _update(live, read_status(sweep, folder, work, pace))) as watch,
         ):
             yield watch
     else:
-        with _every(LINES, lambda work: _print(look(sweep, folder, work, pace))) as watch:
+        with _every(LINES, lambda work: _print(read_status(sweep, folder, work, pace))) as watch:
             yield watch
 
 
@@ -153,7 +153,7 @@ def _table(status: Status) -> Table:
         table.add_column(name, justify="left" if name in ("group", "environment") else "right")
     for row in status.rows:
         counts = (str(getattr(row, name)) for name in COUNTS)
-        names = (Text(row.group), Text(row.env))  # text, not markup: brackets are part of a name
+        names = (Text(row.group), Text(row.env))  # not markup: a name may contain brackets
         table.add_row(*names, *counts, f"{row.per_second:,.0f}" if row.running else "")
     if status.notes:
         table.caption = Text("\n".join(status.notes))
@@ -161,10 +161,10 @@ def _table(status: Status) -> Table:
 
 
 def _print(status: Status) -> None:
-    """A line for the sweep, and one for every group that is being run."""
+    """Print a line for the sweep and one for every running group."""
     total = [sum(getattr(row, name) for row in status.rows) for name in COUNTS]
     share = 100 * status.decisions / status.total
-    with unheard_is_fine(sys.stdout):
+    with ignoring_output_errors(sys.stdout):
         print(f"{share:5.1f} %  {_line(total, status.per_second)}, {status.time_left} left", flush=True)
         for row in status.rows:
             if row.running:

@@ -1,8 +1,8 @@
-"""A sweep's directory: its trials as run directories, and how far each has come.
+"""A sweep's directory: a run directory for each trial, and the trials' progress.
 
-OUT/trials.csv          which directory is which trial
-OUT/trials/HASH/        one run each, as bdqn train writes it
-OUT/logs/HASH.txt       what the trial's processes printed
+OUT/trials.csv          maps directories to trials
+OUT/trials/HASH/        one run each, as written by bdqn train
+OUT/logs/HASH.txt       output of the trial's processes
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from bdqn.sweep.plan import Sweep, Trial
 
 COLUMNS = ("trial", "group", "agent", "env", "seed")
 TRIALS, LOGS = "trials", "logs"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separators, no leading dot: nothing leads elsewhere
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separator, no leading dot: it cannot leave the folder
 _SEED = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a trial has come."""
+    """Progress of a trial."""
 
     decisions: int
     finished: bool
@@ -37,20 +37,20 @@ class Progress:
 
 
 class SweepFolder:
-    """Where a sweep's trials are."""
+    """The directory of a sweep."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def prepare(self, sweep: Sweep) -> None:
-        """Note which trials there are; those of an earlier, smaller sweep stay.
+        """Write trials.csv. Trials of an earlier, smaller sweep stay in it.
 
-        A trial that has since been given other settings, or another group, gives way: its directory stays, but it is no
-        longer part of the sweep.
+        A trial whose settings or group have changed is replaced. Its directory stays, but is no longer part of the
+        sweep.
         """
         there = {path.name for path in self.folder.iterdir()} - {"lock"}
         if there and "trials.csv" not in there:
-            raise SettingError(f"{self.folder} is not empty, and holds no sweep: choose another directory.")
+            raise SettingError(f"{self.folder} is not empty and holds no sweep: choose another directory.")
         for name in (TRIALS, LOGS):
             atomic.make_directory(inside(self.folder, name))
         names = {trial.name for trial in sweep.trials}
@@ -63,7 +63,7 @@ class SweepFolder:
         atomic.write_file(self.folder / "trials.csv", text.getvalue().encode())
 
     def rows(self) -> list[dict[str, str]]:
-        """The trials that were ever part of this sweep."""
+        """Read the rows of trials.csv."""
         path = self.folder / "trials.csv"
         try:
             heading, *rows = list(safe_files.rows(path, safe_files.TRIALS)) or [[]]
@@ -73,11 +73,11 @@ class SweepFolder:
             raise DamagedFile(f"{path} is not a sweep's list of trials: choose another directory.")
         for line, row in enumerate(rows, 2):
             if len(row) != len(COLUMNS) or not _is_trial(*row):
-                raise DamagedFile(f"{path} does not describe a trial in line {line}: {row!r:.200}.")
+                raise DamagedFile(f"{path} has no valid trial in line {line}: {row!r:.200}.")
         return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
     def place(self, row: Mapping[str, str]) -> Path:
-        """The directory of one of these trials."""
+        """Return the directory of the trial in a row."""
         return inside(self.folder, TRIALS, row["trial"])
 
     def run(self, trial: Trial) -> Path:
@@ -87,20 +87,20 @@ class SweepFolder:
         return inside(self.folder, LOGS) / f"{trial.name}.txt"
 
     def disk(self) -> str:
-        """The disk that it is on, and what is free there."""
+        """Describe the disk of this directory and its free space."""
         mount = self.folder.resolve()
         while not mount.is_mount():
             mount = mount.parent
         return f"the disk at {mount} ({shutil.disk_usage(mount).free / 1e6:,.0f} MB free)"
 
     def message(self, trial: Trial) -> str:
-        """The last thing that a trial's process said."""
+        """Return the last line of a trial's log."""
         with suppress(OSError):
             return safe_files.last_line(self.log(trial))
         return ""
 
     def progress(self, trial: Trial, steps: int) -> Progress:
-        """Read from the run's own files; whoever writes them may be another process, or gone."""
+        """Read a trial's progress from its files. Its process may be running or gone."""
         run = self.run(trial)
         decisions, rate = 0, 0.0
         with suppress(OSError, ValueError, IndexError):
@@ -113,13 +113,13 @@ class SweepFolder:
         return Progress(max(decisions, saved), finished, rate)
 
     def _has_reached_score(self, trial: Trial, saved: int) -> bool:
-        """Whether a run that is finished ended before its own last decision; else it was meant to be shorter."""
+        """Whether a finished run stopped early at its target score. Otherwise it was configured to be shorter."""
         if trial.schedule.get("stop_at") is None or saved < 0:
             return False
         return saved < int(safe_files.read_toml(self.run(trial) / "config.toml")["steps"])
 
     def checkpoint(self, trial: Trial) -> int:
-        """The decision of its latest checkpoint; -1 without one."""
+        """Return the decision of a trial's latest checkpoint, or -1 without one."""
         step = checkpoint_files.latest_step(checkpoint_files.folder_of(self.run(trial)))
         return -1 if step is None else step
 

@@ -1,4 +1,4 @@
-"""Trials in processes of this machine."""
+"""Trials as processes on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bdqn.sweep.plan import Trial
 
 
 class Process:
-    """One trial in a process of its own, which ends when the pipe to it closes: also when this process is killed."""
+    """A trial in its own process, which exits when the pipe to it closes, also if this process is killed."""
 
     def __init__(self, command: Sequence[str], log: Path, threads: int) -> None:
         limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
@@ -25,7 +25,7 @@ class Process:
                 stdout=output,
                 stderr=output,
                 env={**os.environ, **limits},
-                start_new_session=True,  # Ctrl-C is for the sweep, which then asks its workers to stop
+                start_new_session=True,  # Ctrl-C goes to the sweep, which asks its workers to stop
             )
 
     def poll(self) -> int | None:
@@ -51,7 +51,7 @@ class Process:
 
 
 class Local:
-    """The engine of one machine."""
+    """The engine that runs trials on this machine."""
 
     def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Process:
         return Process(trial.command(folder.run(trial), steps), folder.log(trial), trial.threads)

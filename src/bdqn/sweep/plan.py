@@ -1,4 +1,4 @@
-"""A sweep file, and the trials that it means.
+"""Sweep files and the trials that they define.
 
     steps = 200_000
     seeds = 10                                  # 0 to 9; or a list
@@ -7,18 +7,18 @@
     [training]                                  # shared by all agents
     learning_rate = 2.5e-4
 
-    [agents.bdqn]                               # a group of trials; its name is the agent's, unless it says another
+    [agents.bdqn]                               # a group of trials; its name is the agent, unless given
 
     [agents.careful]
     agent = "ddqn"
     exploration_final_eps = [0.1, 0.01]         # a list is a grid: one group per value
 
-    [scales.quick]                              # a part of it, for those in a hurry: bdqn sweep FILE --scale quick
+    [scales.quick]                              # a smaller version: bdqn sweep FILE --scale quick
     steps = 50_000
     seeds = 2
 
-Everything is checked before anything starts. A trial is named after a hash of its whole configuration but its length,
-so that the same trial is the same directory in every sweep, and a longer sweep goes on with it.
+Everything is validated before anything starts. A trial's directory is named after a hash of its configuration without
+its length. The same trial thus has the same directory in every sweep, and a longer sweep continues it.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ KEYS = {
     "supervision": dict,
     "scales": dict,
 }
-SCALED = {key: KEYS[key] for key in ("steps", "seeds", "environments")}  # of which a scale may take less
-FULL = "full"  # the scale that is the file as it is
+SCALED = {key: KEYS[key] for key in ("steps", "seeds", "environments")}  # what a scale may reduce
+FULL = "full"  # the scale of the unreduced file
 LONGEST_NAME = 80
-MOST_SEEDS = 10_000  # a single agent's; more is a slip of the keyboard
+MOST_SEEDS = 10_000  # per group; more is probably a typo
 REQUIRED = ("steps", "seeds", "environments", "agents")
 
 
@@ -69,29 +69,29 @@ class Trial:
     preset: str = "default"
     num_envs: int = 1
     threads: int = 1
-    settings: Mapping[str, Any] = field(default_factory=dict)  # those that the preset does not decide
+    settings: Mapping[str, Any] = field(default_factory=dict)  # overrides of the preset
     schedule: Mapping[str, Any] = field(default_factory=dict)
     supervision: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)  # all settings
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """The name shown to users."""
         return f"{self.group} on {self.env}, seed {self.seed}"
 
     @property
     def name(self) -> str:
-        """A hash of everything that determines its files, but how long it is."""
-        said = {**asdict(self), "group": None}
-        if not self.supervision:  # so that trials have the names that they had before there was any
-            del said["supervision"]
-        text = json.dumps(said, sort_keys=True)
+        """A hash of everything that determines its files, except its length."""
+        hashed = {**asdict(self), "group": None}
+        if not self.supervision:  # keeps the names from before supervision existed
+            del hashed["supervision"]
+        text = json.dumps(hashed, sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]
 
     def command(self, folder: Path, steps: int) -> list[str]:
-        """What ``bdqn`` is to be told to begin this trial, or to go on with it."""
+        """Return the ``bdqn`` arguments that start this trial, or resume it."""
         if (folder / "config.toml").exists():
-            # The environment again: the sweep file decides what is imported for it, and not the run's own files.
+            # Repeat the environment: the sweep file, not the run's own files, decides what is imported.
             return ["resume", str(folder), "--env", self.env, "--steps", str(steps), "--quiet"]
         given = {
             "env": self.env,
@@ -112,43 +112,43 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All trials of a file, and how many decisions each takes."""
+    """All trials of a sweep file, and the decisions of each."""
 
     steps: int
     trials: tuple[Trial, ...]
 
 
 def read_sweep(path: Path, scale: str = FULL, *, imports: bool = False) -> Sweep:
-    """Read and check a sweep file, and take of it what a scale asks for.
+    """Read and validate a sweep file, and return one of its scales.
 
-    Whatever is wrong with it, in this scale or another, is a SettingError with the file and the key. Modules that its
-    environments name (``module:Name-v0``) are imported only if ``imports`` says so: that runs their code.
+    An error in any scale raises a SettingError that names the file and the key. Modules of environments
+    (``module:Name-v0``) are imported only with ``imports``, because that runs their code.
     """
     scales = read_scales(path, imports=imports)
     if scale not in scales:
-        raise SettingError(f"{path}: there is no scale {scale!r}; {nearest(scale, scales)}")
+        raise SettingError(f"{path}: unknown scale {scale!r}; {nearest(scale, scales)}")
     return scales[scale]
 
 
 def read_scales(path: Path, *, imports: bool = False) -> dict[str, Sweep]:
-    """All of a file's scales by their names, the full one first."""
+    """Read all scales of a sweep file by name, the full one first."""
     content = read_content(path)
-    with naming(path):
+    with errors_naming(path):
         full = sweep_of(content, imports=imports)
         return {FULL: full, **_smaller(content, full.trials)}
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """A TOML file's content."""
+    """Read a TOML file."""
     try:
-        return safe_files.read_given(path)
+        return safe_files.read_user_toml(path)
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors in here are about this file."""
+def errors_naming(path: Path) -> Iterator[None]:
+    """Add the file's name to errors in the block."""
     try:
         yield
     except SettingError as error:
@@ -156,7 +156,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def sweep_of(content: Mapping[str, Any], *, imports: bool = False) -> Sweep:
-    """All trials that a sweep file's content means, checked."""
+    """Return the validated trials of a sweep file's content."""
     _check_types(content, KEYS)
     _check_values(content)
     trials = tuple(_trials(content, imports))
@@ -165,9 +165,9 @@ def sweep_of(content: Mapping[str, Any], *, imports: bool = False) -> Sweep:
 
 
 def _smaller(content: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Sweep]:
-    """The smaller sweeps that a file names: fewer trials, and shorter ones, but no others.
+    """Return a file's scales: sweeps with fewer and shorter trials, but no others.
 
-    So the full sweep goes on with whatever a smaller one has done.
+    The full sweep therefore continues whatever a scale has done.
     """
     found = {}
     for name, own in content.get("scales", {}).items():
@@ -184,23 +184,23 @@ def _smaller(content: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, S
 
 def _check_scale(name: str, own: Any, content: Mapping[str, Any]) -> None:
     if name == FULL:
-        raise SettingError("the file as it is has this name already: choose another.")
+        raise SettingError("this name is reserved for the whole file: choose another.")
     if not isinstance(own, dict) or not own:
-        raise SettingError(f"this must be a table with {', '.join(SCALED)}, or some of them.")
+        raise SettingError(f"a scale must be a table with some of {', '.join(SCALED)}.")
     _check_types(own, SCALED)
     _check_values({**content, **own})
     if own.get("steps", 1) > content["steps"]:
         raise SettingError(f"steps must be at most the file's {content['steps']:,}, not {own['steps']:,}.")
-    strange = set(_seeds(own.get("seeds", content["seeds"]))).difference(_seeds(content["seeds"]))
-    if strange:
-        raise SettingError(f"seeds must be among the file's: {', '.join(map(str, sorted(strange)[:5]))} are not.")
+    others = set(_seeds(own.get("seeds", content["seeds"]))).difference(_seeds(content["seeds"]))
+    if others:
+        raise SettingError(f"seeds must be among the file's; these are not: {', '.join(map(str, sorted(others)[:5]))}.")
     for env in own.get("environments", []):
         if env not in content["environments"]:
             raise SettingError(f"{env} is not among the file's environments; {nearest(env, content['environments'])}")
 
 
 def _check_different(trials: Sequence[Trial]) -> None:
-    """Refuse a trial that would do the same as another, or be known by the same name."""
+    """Refuse two trials with the same configuration or the same name."""
     runs: dict[Any, Trial] = {}
     names: dict[Any, Trial] = {}
     for trial in trials:
@@ -208,16 +208,16 @@ def _check_different(trials: Sequence[Trial]) -> None:
         other = runs.setdefault((*place, trial.agent, *sorted(trial.values.items())), trial)
         if other is not trial:
             raise SettingError(
-                f"two trials are the same: {other.group} and {trial.group} on {trial.env}, seed {trial.seed}."
+                f"two trials are identical: {other.group} and {trial.group} on {trial.env}, seed {trial.seed}."
             )
         if names.setdefault((*place, trial.group), trial) is not trial:
-            raise SettingError(f"two groups are called {trial.group}: give one of them another name.")
+            raise SettingError(f"two groups are named {trial.group}: rename one of them.")
 
 
 def _check_types(values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if key not in known:
-            raise SettingError(f"there is no key {key!r}; {nearest(key, known)}")
+            raise SettingError(f"unknown key {key!r}; {nearest(key, known)}")
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise SettingError(f"{key} cannot be {value!r:.80}.")
 
@@ -225,7 +225,7 @@ def _check_types(values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 def _check_values(content: Mapping[str, Any]) -> None:
     missing = [key for key in REQUIRED if not content.get(key)]
     if missing:
-        raise SettingError(f"{', '.join(missing)} must be given, and not be empty.")
+        raise SettingError(f"{', '.join(missing)} must be given and not empty.")
     for key in ("steps", "num_envs"):
         if content.get(key, 1) < 1:
             raise SettingError(f"{key} must be at least 1, not {content[key]}.")
@@ -244,7 +244,7 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
     build(Supervision, supervision)
     for env, (name, own) in product(content["environments"], content["agents"].items()):
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
-            raise SettingError(f"agents.{name!r:.80} must be a name of 1 to {LONGEST_NAME} printable characters.")
+            raise SettingError(f"agents.{name!r:.80}: a name must have 1 to {LONGEST_NAME} printable characters.")
         if not isinstance(own, dict):
             raise SettingError(f"agents.{name} must be a table, not {own!r:.80}.")
         agent = own.get("agent", name)
@@ -274,21 +274,23 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
 
 
 def module_of(env: str) -> str:
-    """The module that an environment's id has imported (``module:Name-v0``); empty without one."""
+    """Return the module that an environment id imports (``module:Name-v0``), or an empty string."""
     return env.rpartition(":")[0]
 
 
 def _family(env: str, imports: bool) -> str:
-    from bdqn.envs import UnknownEnvironment, family  # imports Gymnasium: help does not need it
+    from bdqn.envs import UnknownEnvironment, family  # imported here, because --help needs no Gymnasium
 
     module = module_of(env)
     name = env.removeprefix(f"{module}:")
     if module and (not name or not all(part.isidentifier() for part in module.split("."))):
-        raise SettingError(f"{env!r} is no Gymnasium id: module:Name-v0 names a module that can be imported.")
+        raise SettingError(
+            f"{env!r} is not a valid Gymnasium id: in module:Name-v0, module must be an importable name."
+        )
     if imports or not module:
         return family(env)
     try:
-        return family(name)  # what is registered already needs no import
+        return family(name)  # an id that is already registered needs no import
     except UnknownEnvironment:
         return "classic"
 
@@ -301,27 +303,27 @@ def _part(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> dic
 
 
 def _grid(axes: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every combination of settings that are lists, and what tells it from the others."""
+    """Yield every combination of the settings that are lists, with a suffix for its name."""
     lists = {name: value for name, value in axes.items() if isinstance(value, list)}
     empty = [name for name, value in lists.items() if not value]
     if empty:
-        raise SettingError(f"{', '.join(empty)} is a list without values: there is nothing to try.")
+        raise SettingError(f"{', '.join(empty)} is an empty list: give at least one value.")
     for combination in product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
         yield suffix_of(chosen), {**axes, **chosen}
 
 
 def suffix_of(chosen: Mapping[str, Any]) -> str:
-    """What a group's name says of the settings that tell it from the others of its agent."""
+    """Return the part of a group's name that lists its own settings."""
     return "".join(f" {name}={_word(value)}" for name, value in chosen.items())
 
 
 def _seeds(given: int | list[Any]) -> list[int]:
     seeds = list(range(min(given, MOST_SEEDS + 1))) if isinstance(given, int) else given
     if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
-        raise SettingError(f"seeds must be a number of seeds, or a list of integers from 0 on, not {given!r:.80}.")
+        raise SettingError(f"seeds must be a number of seeds or a list of integers of at least 0, not {given!r:.80}.")
     if len(seeds) > MOST_SEEDS:
-        raise SettingError(f"seeds must be at most {MOST_SEEDS:,}.")
+        raise SettingError(f"there can be at most {MOST_SEEDS:,} seeds.")
     return seeds
 
 

@@ -1,7 +1,8 @@
-"""The paper's cheap search: a trained agent's features stay as they are, and only what is fitted on them is chosen.
+"""The paper's cheap search: freezes a trained agent's features and tunes only the posterior on top of them.
 
-Its last layer gives way to a Bayesian one. Stage 1 tries B, prior_var and noise_var; stage 2, with the best of these,
-T^BT and T^S. Every candidate plays by Thompson sampling and refits as in training, but no gradient step is taken.
+A Bayesian last layer replaces the agent's own. Stage 1 tries B, prior_var and noise_var; stage 2 tries T^BT and T^S
+with the best of stage 1. Every candidate plays with Thompson sampling and refits as in training, without gradient
+updates.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ from bdqn.runs import evaluation
 from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoint_files import CheckpointError
-from bdqn.storage.checkpoints import find_agent, has_replay, load, read_replay
+from bdqn.storage.checkpoints import has_replay, read_replay
+from bdqn.storage.saved_agents import find_agent, load
 
 NEVER = 2**62  # decisions
-LAST = "head.weights"  # a Bayesian head's mean, in the state of its network
+LAST = "head.weights"  # a Bayesian head's mean, in its network's state
 STAGES = (
     ("posterior_batch_size", "prior_var", "noise_var"),
     ("posterior_update_interval", "sample_interval"),
 )
-# What a posterior needs to be fitted on features that do not learn, whatever the preset says.
+# Settings for fitting a posterior on frozen features, whatever the preset says.
 FROZEN = {
     "train_freq": NEVER,
     "learning_starts": 1,
@@ -51,7 +53,7 @@ FROZEN = {
 
 
 class Switch(NamedTuple):
-    """A setting that decides whether a number counts, and the word that stands for the other case."""
+    """A setting that decides whether a number has an effect, and the word for the alternative."""
 
     setting: str
     number: str
@@ -67,31 +69,31 @@ SWITCHES = {
 
 @dataclass(frozen=True)
 class Donor:
-    """A trained agent that learns no more, and in its replay memory what the regression is to be fitted to."""
+    """A trained agent with frozen features. Its replay buffer holds the data of the regression."""
 
     learner: Learner
-    given: Mapping[str, Any]  # settings of training and environment that it was given beside its preset's
-    played: int = 0  # decisions that it played for its memory; 0: the memory is the run's own
+    given: Mapping[str, Any]  # its overrides of the preset's training and environment settings
+    played: int = 0  # decisions played to fill its replay buffer; 0: the buffer is the run's own
 
     def __post_init__(self) -> None:
         check_can_evaluate(self.learner)
         agent, name = self.learner.agent, self.learner.configuration.agent
         if not agent.choices.learns:
-            raise SettingError(f"{name} learns no features: give a run of ddqn, or of another agent that does.")
+            raise SettingError(f"{name} learns no features: use a run of ddqn, or of another agent that does.")
         if agent.choices.frozen_prior is not None or not hasattr(agent.online.head, "dense"):
             raise SettingError(
-                f"The layers of {name} do not fit a Bayesian last layer: "
-                "give a run of ddqn, or of another agent with its torso and dense layers."
+                f"The network of {name} does not support a Bayesian last layer: "
+                "use a run of ddqn, or of another agent with the same torso and dense layers."
             )
 
     @property
     def preset(self) -> str:
-        """The preset's name as it can be typed."""
+        """The preset's name as users type it."""
         configuration = self.learner.configuration
         return configuration.preset.removesuffix(f"-{configuration.family}")
 
     def configure(self, settings: Mapping[str, Any]) -> Configuration:
-        """Bayesian DQN with this agent's training settings, its preset's for the posterior, and these."""
+        """Configure Bayesian DQN with this agent's training settings, its preset's posterior and these overrides."""
         own = self.learner.configuration
         values = {**asdict(own.training), **(asdict(own.atari) if own.family == "atari" else {})}
         return configure("bdqn", own.family, self.preset, {**values, **FROZEN, **settings})
@@ -99,14 +101,14 @@ class Donor:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of playing with one candidate."""
+    """The result of one candidate."""
 
     values: Mapping[str, Any]
-    returns: tuple[float, ...]  # of complete episodes, in the environment's rewards
+    returns: tuple[float, ...]  # raw returns of complete episodes
     decisions: int
-    differs: float  # share of decisions in which the draw's action was not the mean's
-    refits: int  # while it played
-    cut: int = 0  # how many of the episodes did not end within ``max_steps``; they count up to there
+    differs: float  # share of decisions in which the sampled action is not the mean's
+    refits: int  # while playing
+    cut: int = 0  # episodes truncated at ``max_steps``; their returns count up to there
 
     @property
     def mean(self) -> float:
@@ -114,28 +116,28 @@ class Tried:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; NaN for a single episode."""
+        """Standard error of the mean; NaN for a single episode."""
         return stdev(self.returns) / len(self.returns) ** 0.5 if len(self.returns) > 1 else float("nan")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """All candidates of a stage."""
+    """The results of all candidates of a stage."""
 
     names: tuple[str, ...]
     tried: tuple[Tried, ...]
 
     @property
     def best(self) -> Tried:
-        """The highest mean return; of equal ones the first."""
+        """The candidate with the highest mean return; ties go to the first."""
         return max(self.tried, key=lambda tried: tried.mean)
 
 
-# --- whose features -----------------------------------------------------------------------------------------
+# --- the frozen agent ---------------------------------------------------------------------------------------
 
 
 def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", collect: int | None = None) -> Donor:
-    """A run's newest agent with its replay memory; where it has none, or ``collect`` is given, it plays for one."""
+    """Load a run's newest agent with its replay buffer. Without one, or with ``collect``, it plays to fill one."""
     folder = find_agent(path)
     manifest = checkpoint_files.read(folder)
     about = manifest.about
@@ -143,7 +145,7 @@ def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", co
     still: dict[str, Any] = {name: NEVER for name in ("train_freq", "posterior_update_interval") if name in own}
     if collect is None and not has_replay(manifest):
         collect = 10 * own["target_update_interval"]  # the paper's largest B
-    size = max(own["buffer_size"], 2 * (collect or 0) + 8)  # a decision takes one frame, or two
+    size = max(own["buffer_size"], 2 * (collect or 0) + 8)  # a decision takes one or two frames
     learner = load(folder, env, device=device, **still, buffer_size=size)
     try:
         preset = configure(about["agent"], about["family"], about["preset"].removesuffix(f"-{about['family']}")).values
@@ -157,7 +159,7 @@ def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", co
         try:
             read_replay(folder, manifest, learner.agent.replay)
         except CheckpointError as error:
-            raise CheckpointError(f"{error} To play for transitions instead: --collect N.") from error
+            raise CheckpointError(f"{error} To collect new transitions instead, use --collect N.") from error
         return donor
     except BaseException:
         learner.envs.close()
@@ -165,9 +167,9 @@ def load_donor(path: Path, env: Source | None = None, *, device: str = "cpu", co
 
 
 def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int, limit: int | None = None) -> Learner:
-    """A Bayesian DQN agent with the donor's features, and with a copy of its memory, at the start of an episode.
+    """Create a Bayesian DQN agent with the donor's features and a copy of its replay buffer.
 
-    Its episodes are cut after ``limit`` decisions, if there is one.
+    It is at the start of an episode. ``limit`` truncates its episodes after so many decisions.
     """
     giver = donor.learner
     learner = Learner(
@@ -188,46 +190,48 @@ def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int, limit: int |
             "online": network,
             "target": network,
             "indices": {"training": last, "acting": last[None]},
-            "steps": agent.training.learning_starts,  # as when learning begins
+            "steps": agent.training.learning_starts,  # as when learning starts
             "reward_unit": giver.agent.targets.reward_unit,
         }
     )
     if limit is not None:
         learner.envs.close()
-        seeds = [integer_seed(learner.seed, "environment-0")]  # the same as before, so it begins with the same
+        seeds = [integer_seed(learner.seed, "environment-0")]  # the same seed, so the first episode is the same
         learner.envs = learner.make_envs(seeds, wrap=lambda env: TimeLimit(env, limit))
-    copy_memory(giver.agent.replay, agent.replay)
+    copy_replay(giver.agent.replay, agent.replay)
     agent.start(learner.envs.obs)
     return learner
 
 
 def _last_layer(state: Mapping[str, Tensor], like: Tensor) -> Tensor:
-    """The donor's own last layer: the first targets are valued by it, as no posterior has been fitted yet."""
+    """Return the donor's last layer. It values the first targets, before any posterior is fitted."""
     weights = state.get(LAST)
     if weights is None:
         weights = torch.cat([state["head.last.weight"], state["head.last.bias"][:, None]], dim=1)
-    columns = min(weights.shape[1], like.shape[1])  # one of them may have no bias
+    columns = min(weights.shape[1], like.shape[1])  # one of the two may have no bias
     last = torch.zeros_like(like)
     last[:, :columns] = weights[:, :columns]
     return last
 
 
-def copy_memory(source: Replay, into: Replay) -> None:
-    """All transitions of a memory, environment by environment, into a new one of a single environment."""
+def copy_replay(source: Replay, into: Replay) -> None:
+    """Copy all transitions of a replay buffer into a new one with a single environment."""
     start = 0
     for env in range(source.num_envs):
         records = source.records(env, source.oldest(env), int(source.written[env]))
         frames = len(records["reach"])
-        records["is_transition"] &= np.arange(frames) >= records["reach"]  # else its stack begins in frames long gone
+        records["is_transition"] &= (
+            np.arange(frames) >= records["reach"]
+        )  # otherwise its stack starts in overwritten frames
         into.restore(0, start, {name: records[name] for name in into.record_layout()})
         start += frames
 
 
-# --- what is tried ------------------------------------------------------------------------------------------
+# --- candidates ---------------------------------------------------------------------------------------------
 
 
 def paper_grid(target_update_interval: int) -> dict[str, list[Any]]:
-    """The values that the paper tried, in its unit T^T; what costs less comes first."""
+    """Return the values that the paper tried, in units of T^T, cheapest first."""
     period = target_update_interval
     return {
         "posterior_batch_size": [period, 10 * period],
@@ -239,9 +243,9 @@ def paper_grid(target_update_interval: int) -> dict[str, list[Any]]:
 
 
 def candidates(donor: Donor, names: Sequence[str], given: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations of a stage's values: the paper's where none are given.
+    """Return all combinations of a stage's values. Defaults are the paper's.
 
-    Where nothing is given for the whole stage, the preset's own values come first.
+    If no value of the stage is given, the preset's own values come first.
     """
     grid = {**paper_grid(donor.learner.configuration.training.target_update_interval), **given}
     found = [dict(zip(names, values, strict=True)) for values in product(*(grid[name] for name in names))]
@@ -257,7 +261,7 @@ def _word_or_number(preset: Mapping[str, Any], name: str) -> Any:
 
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A candidate's values as settings of Bayesian DQN: a word in a number's place is a setting of its own."""
+    """Convert a candidate's values to settings of Bayesian DQN. A word in place of a number sets the switch."""
     settings: dict[str, Any] = {}
     for name, value in values.items():
         switch = SWITCHES.get(name)
@@ -268,7 +272,7 @@ def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-# --- trying it ----------------------------------------------------------------------------------------------
+# --- search -------------------------------------------------------------------------------------------------
 
 
 def play(
@@ -328,9 +332,9 @@ def search(
     progress: Callable[[float], None] = lambda share: None,
     max_steps: int | None = None,
 ) -> Iterator[Stage]:
-    """Both stages, one after the other; each begins with the best of those before it. ``max_steps`` as in `play`.
+    """Run both stages. Stage 2 starts from the best candidate of stage 1. ``max_steps`` is as in `play`.
 
-    ``progress`` is told after each episode what share of all of them that was.
+    Calls ``progress`` after each episode with the fraction of episodes played.
     """
     chosen: dict[str, Any] = {}
     ahead = [candidates(donor, names, given) for names in STAGES]

@@ -1,10 +1,10 @@
-"""A search file: a sweep file of one agent in one environment, and what is to be searched.
+"""Search files: a sweep file with one agent in one environment, and a search space.
 
     steps = 20_000
-    seeds = 2                                               # of every trial
+    seeds = 2                                               # per trial
     environments = ["CartPole-v1"]
     trials = 30
-    objective = "area"                                      # or final, evaluation: the scores of bdqn compare
+    objective = "area"                                      # or final, evaluation: a score of bdqn compare
 
     [agents.bdqn]
 
@@ -12,7 +12,7 @@
     prior_var = { low = 1e-3, high = 10.0, log = true }     # a range
     redraw = ["episode", "steps"]                           # choices
 
-Everything is checked before anything starts. No torch, no Optuna.
+Everything is validated before anything starts. Imports no torch, no Optuna.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 from bdqn.config.resolve import configure, known_settings, unread
 from bdqn.config.settings import Setting, SettingError, nearest
 from bdqn.report.compare import SCORES
-from bdqn.sweep.plan import KEYS, Sweep, naming, read_content, sweep_of
+from bdqn.sweep.plan import KEYS, Sweep, errors_naming, read_content, sweep_of
 
 OWN_KEYS = {"trials": int, "objective": str, "search": dict, "sampler_seed": int}
 RANGE_KEYS = {"low", "high", "log"}
@@ -36,7 +36,7 @@ RANGE_KEYS = {"low", "high", "log"}
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers between two ends, both allowed; ``log``: each order of magnitude is as probable as another."""
+    """An inclusive range of numbers. ``log``: sample uniformly on a logarithmic scale."""
 
     low: float
     high: float
@@ -49,13 +49,13 @@ Choices = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched, and the sweep that each trial is."""
+    """A search space, and the sweep that each trial runs."""
 
     trials: int
     objective: str
     sampler_seed: int
     space: Mapping[str, Range | Choices]
-    content: Mapping[str, Any]  # of the sweep file that it is without the search
+    content: Mapping[str, Any]  # the sweep file without the search
 
     @property
     def group(self) -> str:
@@ -64,18 +64,18 @@ class Search:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that makes it another search: everything but how many trials it has."""
+        """A hash that identifies the search: of everything but the number of trials."""
         parts = [self.objective, self.sampler_seed, repr(sorted(self.space.items())), self.content]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def sweep(self, number: int, values: Mapping[str, Any]) -> Sweep:
-        """The runs of one trial: one for each seed."""
+        """Return the runs of one trial, one per seed."""
         own = {"agent": self.group, **self.content["agents"][self.group], **values}
         counting = {name: value for name, value in own.items() if name not in self._unread(own)}
         return sweep_of({**self.content, "agents": {f"{self.group} {number}": counting}}, imports=True)
 
     def _unread(self, own: Mapping[str, Any]) -> list[str]:
-        """What is proposed in vain, because of what is proposed for its switch."""
+        """Return the proposed settings that have no effect, given the proposed value of their switch."""
         asked = {**self.content.get("training", {}), **own}
         preset = self.content.get("preset", "default")
         agent = asked.pop("agent")
@@ -84,26 +84,26 @@ class Search:
 
 
 def read_search(path: Path) -> Search:
-    """Read and check a search file; whatever is wrong with it is a SettingError with the file and the key."""
+    """Read and validate a search file. An error raises a SettingError that names the file and the key."""
     content = read_content(path)
-    with naming(path):
+    with errors_naming(path):
         return _search(content)
 
 
 def _search(content: Mapping[str, Any]) -> Search:
-    known = {key for key in (*KEYS, *OWN_KEYS) if key != "scales"}  # a search has one length
+    known = {key for key in (*KEYS, *OWN_KEYS) if key != "scales"}  # all trials of a search have the same length
     for key, value in content.items():
         if key not in known:
-            raise SettingError(f"there is no key {key!r}; {nearest(key, known)}")
+            raise SettingError(f"unknown key {key!r}; {nearest(key, known)}")
         if key in OWN_KEYS and (not isinstance(value, OWN_KEYS[key]) or isinstance(value, bool)):
             raise SettingError(f"{key} cannot be {value!r:.80}.")
     rest = {key: value for key, value in content.items() if key not in OWN_KEYS}
     sweep = sweep_of(rest, imports=True)
     first = sweep.trials[0]
     if len({(trial.env, trial.group) for trial in sweep.trials}) > 1:
-        raise SettingError("a search is about one agent in one environment: give one of each, and no list of settings.")
+        raise SettingError("a search needs exactly one agent and one environment, and no lists of settings.")
     if not content.get("search"):
-        raise SettingError("search must be given, and not be empty: a table of settings with ranges or choices.")
+        raise SettingError("search must be given and not empty: a table of settings with ranges or choices.")
     objective, trials, sampler_seed = _how(content, rest, sweep.steps)
     space = {}
     settings = known_settings(first.agent, _family(first.env))
@@ -111,7 +111,7 @@ def _search(content: Mapping[str, Any]) -> Search:
         if name not in settings:
             raise SettingError(f"search: {first.agent} has no setting {name!r}; {nearest(name, settings)}")
         if name in first.settings:
-            raise SettingError(f"search: {name} is also given as {first.settings[name]!r}: remove one of the two.")
+            raise SettingError(f"search: {name} is also set to {first.settings[name]!r}: remove one of the two.")
         space[name] = _dimension(settings[name], given)
     search = Search(trials, objective, sampler_seed, space, rest)
     search.sweep(0, {name: d.low if isinstance(d, Range) else d[0] for name, d in space.items()})
@@ -119,20 +119,20 @@ def _search(content: Mapping[str, Any]) -> Search:
 
 
 def _family(env: str) -> str:
-    from bdqn.envs import family  # imports Gymnasium: help does not need it
+    from bdqn.envs import family  # imported here, because --help needs no Gymnasium
 
     return family(env)
 
 
 def _how(content: Mapping[str, Any], rest: Mapping[str, Any], steps: int) -> tuple[str, int, int]:
-    """Objective, number of trials and the sampler's seed."""
+    """Return the objective, the number of trials and the sampler's seed."""
     objective, trials, seed = content.get("objective", "area"), content.get("trials", 0), content.get("sampler_seed", 0)
     if objective not in SCORES:
-        raise SettingError(f"there is no objective {objective!r}; {nearest(objective, SCORES)}")
+        raise SettingError(f"unknown objective {objective!r}; {nearest(objective, SCORES)}")
     if objective == "evaluation" and not 1 <= rest.get("schedule", {}).get("eval_freq", 0) <= steps:
-        raise SettingError(f"objective is evaluation: set eval_freq in schedule, to at most the {steps:,} steps.")
+        raise SettingError(f"objective evaluation needs eval_freq in schedule, between 1 and {steps:,} (steps).")
     if trials < 1:
-        raise SettingError(f"trials must be given, and be at least 1, not {trials}.")
+        raise SettingError(f"trials must be given and at least 1, not {trials}.")
     if seed < 0:
         raise SettingError(f"sampler_seed must be at least 0, not {seed}.")
     return objective, trials, seed
@@ -152,7 +152,7 @@ def _dimension(setting: Setting, given: Any) -> Range | Choices:
 
 def _choices(setting: Setting, given: list[Any]) -> Choices:
     if len(given) < 2 or any(value in given[:i] for i, value in enumerate(given)):
-        raise SettingError(f"a choice is among two values or more, all different, not {given!r:.80}.")
+        raise SettingError(f"choices must be two or more different values, not {given!r:.80}.")
     for value in given:
         setting.check(value)
     return tuple(given)
@@ -164,7 +164,7 @@ def _range(setting: Setting, given: Mapping[str, Any]) -> Range:
             raise SettingError(f"a range has no key {key!r}; {nearest(key, RANGE_KEYS)}")
     kinds = set(typing.get_args(setting.type)) or {setting.type}
     if not kinds & {int, float} or setting.choices:
-        raise SettingError("it is no number: give a list of choices.")
+        raise SettingError("only numbers can have a range: give a list of choices.")
     if "low" not in given or "high" not in given:
         raise SettingError("a range needs both low and high.")
     low, high, log = given["low"], given["high"], given.get("log", False)
@@ -173,5 +173,7 @@ def _range(setting: Setting, given: Mapping[str, Any]) -> Range:
     if not isinstance(log, bool):
         raise SettingError(f"log must be true or false, not {log!r:.80}.")
     if not low < high or (log and low <= 0):
-        raise SettingError(f"low must be less than high{', and more than 0 with log' if log else ''}: {low}, {high}.")
+        raise SettingError(
+            f"low must be less than high{', and positive with log' if log else ''}, not {low} and {high}."
+        )
     return Range(low, high, log, whole=float not in kinds)

@@ -1,9 +1,9 @@
-"""A search carried out: Optuna proposes settings, a sweep runs them, and their mean score over seeds is the answer.
+"""Runs a search: Optuna proposes settings, a sweep runs them, and the objective is their mean score over seeds.
 
-OUT/study.jsonl         what Optuna has proposed, and what came of it
-OUT/trials.csv, ...     every run, as in a sweep's directory
+OUT/study.jsonl         Optuna's proposals and their scores
+OUT/trials.csv, ...     all runs, as in a sweep's directory
 
-A trial that was begun and never judged, since the search was killed, is gone on with: its runs know how.
+After an interruption, unfinished trials resume first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError
 from bdqn.report.compare import read_result
 from bdqn.storage import atomic, safe_files
-from bdqn.sweep.engine import Engine, Work, carry_out
+from bdqn.sweep.engine import Engine, Work, run_sweep
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep
 from bdqn.tune.space import Range, Search
@@ -36,7 +36,7 @@ NAME = "search"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial."""
+    """The result of a trial."""
 
     number: int
     values: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def require_optuna() -> None:
-    """Optuna, or an error that says which extra brings it."""
+    """Raise SettingError with the extra to install if Optuna is missing."""
     try:
         import optuna
     except ImportError as error:
@@ -54,35 +54,35 @@ def require_optuna() -> None:
 
 
 def open_study(search: Search, folder: Path) -> optuna.Study:
-    """The study in this directory, or a new one; a study of something else is refused."""
+    """Open the study in this directory, or create one. Refuses the study of another search."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
     path = folder.resolve() / FILE
-    _take_back_half_a_line(path)
-    # Optuna's own lock, left by a kill: the directory is locked already, so nobody else can hold it.
+    _drop_incomplete_line(path)
+    # Optuna's own lock may be left by a kill. The directory is locked already, so no other process can hold it.
     path.with_name(f"{FILE}.lock").unlink(missing_ok=True)
     storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
     study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
     known = study.user_attrs.get("search", search.fingerprint)
     if known != search.fingerprint:
         raise SettingError(
-            f"{folder} holds another search: only trials may change from one to the next. Choose another directory."
+            f"{folder} holds another search: only the number of trials may change. Choose another directory."
         )
     study.set_user_attr("search", search.fingerprint)
     return study
 
 
-def _take_back_half_a_line(path: Path) -> None:
-    """A line that a kill has cut short would spoil all that follows it."""
+def _drop_incomplete_line(path: Path) -> None:
+    """Remove an incomplete last line, which a kill may leave and which would corrupt the next."""
     with suppress(FileNotFoundError):
         data = safe_files.read(path, safe_files.STUDY)
-        whole = data[: data.rfind(b"\n") + 1]
-        if whole != data:
-            atomic.write_file(path, whole)
+        complete = data[: data.rfind(b"\n") + 1]
+        if complete != data:
+            atomic.write_file(path, complete)
 
 
-def carry_out_search(
+def run_search(
     search: Search,
     study: optuna.Study,
     folder: SweepFolder,
@@ -92,62 +92,63 @@ def carry_out_search(
     watching: Callable[[Sweep], AbstractContextManager[Callable[[Work], None]]],
     stop: Callable[[], bool],
 ) -> Iterator[Outcome]:
-    """Try settings until the study has all of its trials, or ``stop()`` holds; gives each outcome as it is known.
+    """Run trials until the study has all of them or ``stop()`` is true. Yields each outcome.
 
-    As many trials are under way at a time as keep all workers busy.
+    Runs enough trials at a time to keep all workers busy.
     """
     while not stop():
-        begun = dict(_under_way(search, study, workers))
-        if not begun:
+        started = dict(_next_batch(search, study, workers))
+        if not started:
             return
-        runs = {trial.name: trial for sweep in begun.values() for trial in sweep.trials}  # two trials may be the same
+        runs = {trial.name: trial for sweep in started.values() for trial in sweep.trials}  # trials may share runs
         batch = Sweep(search.content["steps"], tuple(runs.values()))
         folder.prepare(batch)
         with watching(batch) as watch:
-            work = carry_out(batch, folder, engine, workers, retries, watch, stop)
-        for number, sweep in begun.items():
+            work = run_sweep(batch, folder, engine, workers, retries, watch, stop)
+        for number, sweep in started.items():
             values = study.trials[number].params
-            outcome = _judge(search, folder, work, number, sweep, values)
+            outcome = _score(search, folder, work, number, sweep, values)
             if outcome is not None:
-                _tell(study, outcome)
+                _record_outcome(study, outcome)
                 yield outcome
 
 
-def _under_way(search: Search, study: optuna.Study, workers: int) -> Iterator[tuple[int, Sweep]]:
-    """Trials to be run now: those that were begun and not judged; new ones only where there are none of those.
+def _next_batch(search: Search, study: optuna.Study, workers: int) -> Iterator[tuple[int, Sweep]]:
+    """Yield the trials to run now: unfinished ones, or new ones if there are none.
 
-    So a proposal never depends on where an earlier batch was interrupted.
+    A proposal thus never depends on where an earlier batch was interrupted.
     """
     import optuna
 
-    begun = []
+    started = []
     for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
         if trial.params.keys() == search.space.keys():
-            begun.append((trial.number, search.sweep(trial.number, trial.params)))
-        else:  # of an earlier version, which wrote proposals one value at a time, and was killed between two
+            started.append((trial.number, search.sweep(trial.number, trial.params)))
+        else:  # an earlier version was killed while writing a proposal value by value
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    if begun:
-        yield from begun
+    if started:
+        yield from started
         return
     seeds = len(search.sweep(0, {}).trials)
-    while len(begun) < max(1, workers // seeds) and len(study.trials) < search.trials:
+    while len(started) < max(1, workers // seeds) and len(study.trials) < search.trials:
         number, values = _ask(search, study)
-        begun.append((number, search.sweep(number, values)))
-    yield from begun
+        started.append((number, search.sweep(number, values)))
+    yield from started
 
 
 def _ask(search: Search, study: optuna.Study) -> tuple[int, dict[str, Any]]:
-    """A new proposal. Its seed follows from its number: a search that was interrupted proposes what it would have.
+    """Return a new proposal. Its seed depends on its number, so interruptions do not change proposals.
 
-    It is made on a copy in memory, and enters the study as one line: a kill leaves all of it or nothing.
+    The proposal is made on a copy in memory and written to the study as one line, so a kill leaves all of it or
+    nothing.
     """
     import optuna
 
     number = len(study.trials)
     seed = integer_seed(search.sampler_seed, f"trial-{number}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # Optuna 4's, of the liar
-        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)  # several are under way
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # Optuna 4 warns about constant_liar
+        sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)  # several trials run at once
     copy = optuna.create_study(sampler=sampler, direction=study.direction)
     copy.add_trials(study.trials)
     proposal = copy.ask(_distributions(search))
@@ -173,10 +174,10 @@ def _distributions(search: Search) -> dict[str, optuna.distributions.BaseDistrib
     return found
 
 
-def _judge(
+def _score(
     search: Search, folder: SweepFolder, work: Work, number: int, sweep: Sweep, values: Mapping[str, Any]
 ) -> Outcome | None:
-    """A trial's mean score over seeds; None while runs of it are missing."""
+    """Return a trial's mean score over seeds, or None while runs are unfinished."""
     failed = {trial.name: message for trial, message in work.failed.items()}
     done = {trial.name for trial in work.done}
     names = [trial.name for trial in sweep.trials]
@@ -187,11 +188,11 @@ def _judge(
         return None
     scores = [getattr(read_result(folder.run(trial), trial.group), search.objective) for trial in sweep.trials]
     if any(map(math.isnan, scores)):
-        return Outcome(number, values, None, f"no {search.objective} is known: did an episode end?")
+        return Outcome(number, values, None, f"it has no {search.objective} score: did any episode end?")
     return Outcome(number, values, fmean(scores))
 
 
-def _tell(study: optuna.Study, outcome: Outcome) -> None:
+def _record_outcome(study: optuna.Study, outcome: Outcome) -> None:
     import optuna
 
     if outcome.score is None:
@@ -201,7 +202,7 @@ def _tell(study: optuna.Study, outcome: Outcome) -> None:
 
 
 def outcomes(study: optuna.Study) -> Sequence[Outcome]:
-    """Everything that has been judged, the best first, failures last."""
+    """Return all finished trials, best first, failed ones last."""
     found = [
         Outcome(trial.number, trial.params, trial.value if trial.state.name == "COMPLETE" else None)
         for trial in study.trials

@@ -159,7 +159,7 @@ def test_groups_are_set_beside_a_baseline_in_every_format(
     assert "Against ddqn, paired by seed" in page
     assert "9.50 (9.50 to 9.50)" in page
     assert main([*words, "dqdn"]) == 2
-    assert "There is no group 'dqdn'; did you mean ddqn" in capsys.readouterr().err
+    assert "Unknown group 'dqdn'; did you mean ddqn" in capsys.readouterr().err
 
 
 def test_scores_over_different_decisions_are_not_set_beside_each_other(sweep: Path, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_single_runs_are_a_report_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "does not exist" in capsys.readouterr().err
     empty = write_run(tmp_path / "empty", "bdqn", "CartPole-v1", 0, [])
     assert main(["report", str(empty), "--out", str(tmp_path / "q.html")]) == 2
-    assert "no run with a finished episode yet" in capsys.readouterr().err
+    assert "no run has a finished episode yet" in capsys.readouterr().err
 
 
 def test_an_evaluation_of_another_time_is_left_out_and_said(tmp_path: Path) -> None:

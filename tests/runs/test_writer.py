@@ -19,7 +19,7 @@ from bdqn.config.settings import SettingError
 from bdqn.envs.interaction import Episode
 from bdqn.runs.directory import claim_directory, locked, new_directory
 from bdqn.runs.schedule import Schedule
-from bdqn.runs.writer import RunRecord
+from bdqn.runs.writer import RunWriter
 from bdqn.storage.csv_table import Table
 from bdqn.storage.toml import toml_text
 from support.cli import Train
@@ -99,9 +99,9 @@ def test_an_agent_reports_exactly_the_metrics_that_have_columns(agent: str) -> N
 
 def test_a_metric_without_a_column_is_an_error_rather_than_lost(tmp_path: Path) -> None:
     learner = bdqn.make("random", "CartPole-v1", buffer_size=500)
-    record = RunRecord(tmp_path, learner, 10, Schedule())
-    with pytest.raises(ValueError, match=r"no column for train/surprise"), record:
-        record.metrics(10, {"train/surprise": 1.0})
+    writer = RunWriter(tmp_path, learner, 10, Schedule())
+    with pytest.raises(ValueError, match=r"no column for train/surprise"), writer:
+        writer.metrics(10, {"train/surprise": 1.0})
     assert json.loads((tmp_path / "meta.json").read_text())["status"] == "failed"
 
 
@@ -122,9 +122,9 @@ def test_a_run_that_an_earlier_version_began_keeps_its_columns(train: Train) -> 
 
 def test_rows_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     learner = bdqn.make("random", "CartPole-v1", buffer_size=500)
-    with RunRecord(tmp_path, learner, 100, Schedule()) as record:
-        record.episode(10, Episode(0, 10.0, 10, False))
-        record.metrics(10, {})
+    with RunWriter(tmp_path, learner, 100, Schedule()) as writer:
+        writer.episode(10, Episode(0, 10.0, 10, False))
+        writer.metrics(10, {})
         assert len(rows(tmp_path / "episodes.csv")) == len(rows(tmp_path / "metrics.csv")) == 1
         assert json.loads((tmp_path / "meta.json").read_text())["status"] == "running"
 
@@ -140,7 +140,7 @@ def test_a_directory_that_holds_a_run_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with locked(claim_directory(folder), new=True):
         (folder / "config.toml").write_text("")
-    refused = pytest.raises(SettingError, match=r"already holds a run: go on with it \(--continue\), or choose another")
+    refused = pytest.raises(SettingError, match=r"already holds a run: continue it \(--continue\), or choose another")
     with refused, locked(claim_directory(folder), new=True):
         pass
     with pytest.raises(SettingError, match="is a file"):
