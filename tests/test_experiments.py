@@ -396,7 +396,7 @@ def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--scale", "tiny"), "no results of scale tiny are kept in"),
+        (("--scale", "tiny"), "there are no results of scale tiny in"),
         (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
         (("--scale", "quik", "--results", "."), "there is no scale 'quik'; did you mean quick"),
     ],
