@@ -482,7 +482,7 @@ def test_kept_results_beside_others_keep_to_themselves(sweep: Path, tmp_path: Pa
     assert found.groups == ["bdqn", "bdqn (2)", "ddqn", "bdqn (3)", "ddqn (2)"]
     assert {record.agent for record in found.records if record.group.startswith("bdqn")} == {"bdqn"}
     assert found.with_details.groups == ["bdqn"]
-    assert "ALE/Pong-v5: scores are over 1,200 or 1,500 decisions, and do not compare." in found.remarks
+    assert "ALE/Pong-v5: scores cover 1,200 or 1,500 decisions and cannot be compared." in found.remarks
     assert main(["report", str(kept), str(run), "--out", str(tmp_path / "p.html")]) == 0
     page = (tmp_path / "p.html").read_text()
     assert "Unknown for bdqn (2), ddqn, bdqn: " in page
