@@ -321,7 +321,7 @@ def test_scores_over_more_decisions_than_a_scale_has_are_named(tmp_path: Path) -
     assert "but this scale has" not in analyse(folder, tmp_path / "a", "--scale", "quick", "--results", quick)
     fill(quick, folder, lambda t: 1.0 + t.seed)
     page = analyse(folder, tmp_path / "b", "--scale", "quick", "--results", quick)
-    assert f"- {GAMES[0]}: scores are over 200,000 decisions, but this scale has 100,000." in page
+    assert f"- {GAMES[0]}: scores cover 200,000 decisions, but this scale has 100,000." in page
 
 
 def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> None:
