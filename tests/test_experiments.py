@@ -321,7 +321,7 @@ def test_scores_over_more_decisions_than_a_scale_has_are_named(tmp_path: Path) -
     assert "but this scale has" not in analyse(folder, tmp_path / "a", "--scale", "quick", "--results", quick)
     fill(quick, folder, lambda t: 1.0 + t.seed)
     page = analyse(folder, tmp_path / "b", "--scale", "quick", "--results", quick)
-    assert f"- {GAMES[0]}: scores are over 200,000 decisions, but this scale has 100,000." in page
+    assert f"- {GAMES[0]}: scores cover 200,000 decisions, but this scale has 100,000." in page
 
 
 def test_intervals_of_draws_stand_beside_a_draw_per_episode(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--scale", "tiny"), "no results of scale tiny are kept in"),
+        (("--scale", "tiny"), "there are no results of scale tiny in"),
         (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
         (("--scale", "quik", "--results", "."), "unknown scale 'quik'; did you mean quick"),
     ],

@@ -54,7 +54,7 @@ def test_what_lies_elsewhere_or_is_hidden_is_not_found(runs: Path, tmp_path: Pat
 def test_kept_results_are_found_where_there_are_no_runs(runs: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert main(["compare", str(runs), "--out", str(tmp_path / "kept" / name)]) == 0
-    assert str(find.find(tmp_path / "kept")).endswith("found 2 sets of kept results")
+    assert str(find.find(tmp_path / "kept")).endswith("found 2 sets of stored results")
     assert find.find(tmp_path).kept == (), "the runs say more"
     assert main(["compare", str(runs)]) == 0
     assert (runs / "runs.csv").exists()
@@ -66,7 +66,7 @@ def test_a_place_with_too_many_directories_is_refused(
 ) -> None:
     monkeypatch.setattr(find, "MOST", 3)
     assert main(["report", str(runs)]) == 2
-    assert "has more than 3 directories below it: give one that is nearer to the runs." in capsys.readouterr().err
+    assert "has more than 3 directories below it: give a directory that is closer to the runs." in capsys.readouterr().err
 
 
 def test_a_directory_that_is_given_twice_is_one(runs: Path) -> None:

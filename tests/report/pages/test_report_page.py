@@ -210,12 +210,12 @@ def test_an_evaluation_of_another_time_is_left_out_and_said(tmp_path: Path) -> N
     assert [r.evaluated_at(0.001) for r in found.records[1:]] == [16.0, 16.0]
     assert np.isnan(found.records[0].evaluated_at(0.001))
     (remark,) = (remark for remark in found.remarks if "evaluation" in remark)
-    assert "seed 0: its evaluation at epsilon 0.001 is of decision 800, where scores stand for 1,200" in remark
-    assert f"bdqn evaluate {runs[0]} --epsilon 0.001 --keep Repeat it" in remark
+    assert "seed 0: its evaluation at epsilon 0.001 is from decision 800, but scores refer to 1,200" in remark
+    assert f"Repeat it: bdqn evaluate {runs[0]} --epsilon 0.001 --keep." in remark
     shorter = write_run(tmp_path / "shorter", "bdqn", "CartPole-v1", 0, [1.0] * 80)
     remarks = [remark for remark in read_runs([*runs, shorter]).remarks if "evaluation" in remark]
     assert [remark.split(":")[0][-1] for remark in remarks] == ["1", "2"]
-    assert all("of decision 1,200, where scores stand for 800, and is left out." in remark for remark in remarks)
+    assert all("from decision 1,200, but scores refer to 800. It is left out." in remark for remark in remarks)
     assert "Repeat it" not in "".join(remarks), "a new one would not be of decision 800 either"
 
 
@@ -458,7 +458,7 @@ def test_kept_results_are_a_report_too(sweep: Path, tmp_path: Path, capsys: pyte
         assert {**kept, **{name: full[name] for name in ("seeds", "at epsilon 0.001")}} == full
     full, kept = ((out / f"{name}.html").read_text() for name in ("all", "kept"))
     assert kept.count('class="line') == full.count('class="line') - 4, "all but the posterior's diagnostics"
-    assert kept.count("Not in the files of bdqn, ddqn: ") == 2, "settings and provenance"
+    assert kept.count("Unknown for bdqn, ddqn: ") == 2, "settings and provenance"
     assert "These files contain no settings, posterior diagnostics or provenance" in capsys.readouterr().out
     assert not (out / "kept" / "settings.csv").exists()
     second = table(out / "kept" / "paper-table-2.md")["Pong"]
@@ -482,10 +482,10 @@ def test_kept_results_beside_others_keep_to_themselves(sweep: Path, tmp_path: Pa
     assert found.groups == ["bdqn", "bdqn (2)", "ddqn", "bdqn (3)", "ddqn (2)"]
     assert {record.agent for record in found.records if record.group.startswith("bdqn")} == {"bdqn"}
     assert found.with_details.groups == ["bdqn"]
-    assert "ALE/Pong-v5: scores are over 1,200 or 1,500 decisions, and do not compare." in found.remarks
+    assert "ALE/Pong-v5: scores cover 1,200 or 1,500 decisions and cannot be compared." in found.remarks
     assert main(["report", str(kept), str(run), "--out", str(tmp_path / "p.html")]) == 0
     page = (tmp_path / "p.html").read_text()
-    assert "Not in the files of bdqn (2), ddqn, bdqn: " in page
+    assert "Unknown for bdqn (2), ddqn, bdqn: " in page
     assert '<th scope="col">setting</th><th scope="col">bdqn</th></tr>' in page
 
 
