@@ -78,9 +78,8 @@ def run(argv: list[str]) -> int:
     options = build(Options, given(args, known))
     settings = settings_of(Settings)
     values = {name: _values(settings[name], getattr(args, name)) for name in TRIED if getattr(args, name)}
-    out = (
-        None if options.out is None else Path(options.out).absolute()
-    )  # an environment may change the working directory
+    # Absolute: an environment may change the working directory.
+    out = None if options.out is None else Path(options.out).absolute()
     with user_errors():  # the path may be too long
         if out is not None and (out.is_dir() or not out.parent.is_dir()):
             raise SettingError(f"--out must be a file in an existing directory, not {options.out}.")
