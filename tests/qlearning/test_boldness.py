@@ -8,8 +8,8 @@ import pytest
 from bdqn.qlearning.boldness import BOLD, MODEST, Boldness
 
 
-def make(decay: float = 1 / 3, length: int = 100, num_envs: int = 1) -> Boldness:
-    return Boldness(decay, length, num_envs, np.random.default_rng(0))
+def make(decay: float = 1 / 3, gamma: float = 0.9, num_envs: int = 1) -> Boldness:
+    return Boldness(decay, gamma, num_envs, np.random.default_rng(0))
 
 
 def play(boldness: Boldness, returns: tuple[float, float], segments: int) -> list[int]:
@@ -34,9 +34,9 @@ def test_the_better_kind_acts_and_the_other_ever_less(returns: tuple[float, floa
 
 
 def test_a_long_episode_has_several_segments() -> None:
-    boldness = make(length=10)
-    ends = [bool(boldness.add(np.zeros(1), np.array([False]))[0]) for _ in range(20)]
-    assert ends == ([False] * 9 + [True]) * 2
+    boldness = make(gamma=0.5)
+    ends = [bool(boldness.add(np.zeros(1), np.array([False]))[0]) for _ in range(40)]
+    assert ends == ([False] * 19 + [True]) * 2  # ten horizons of two decisions
 
 
 def test_the_exponent_one_is_always_bold() -> None:

@@ -90,8 +90,7 @@ class QAgent:
         self.targets = TDTargets(self.online, self.target, training, self.device)
         boldness = None
         if choices.bold_decay:
-            horizon = round(1 / max(1 - training.gamma, 1e-6))
-            boldness = Boldness(choices.bold_decay, horizon, num_envs, self.rngs["boldness"])
+            boldness = Boldness(choices.bold_decay, training.gamma, num_envs, self.rngs["boldness"])
         self.draws = Draws(self.online.head, choices.redraw, num_envs, self.rngs["draw"], boldness)
         self.last_layer: LastLayerFit | None = None
         if choices.fit is not None:

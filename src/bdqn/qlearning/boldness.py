@@ -1,6 +1,6 @@
 """Boldness: modest or bold draws, chosen segment by segment, by what each kind has returned lately.
 
-A segment is an episode, or a horizon 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
+A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
 other one with probability n^(-1/3): n^(2/3) trials in n is the rate of explore-then-commit, so whatever bold draws can
 find, they have time to find.
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
+HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
 MODEST, BOLD = 0, 1
 METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return")
 
@@ -22,9 +23,10 @@ METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return")
 class Boldness:
     """Which kind of draw acts in each of N environments."""
 
-    def __init__(self, decay: float, length: int, num_envs: int, rng: np.random.Generator) -> None:
-        """``decay`` is the exponent of n: at 0 no draw is bold, from 1 on all are. ``length`` is a segment's."""
-        self.decay, self.length, self._rng = decay, length, rng
+    def __init__(self, decay: float, gamma: float, num_envs: int, rng: np.random.Generator) -> None:
+        """``decay`` is the exponent of n: at 0 no draw is bold, at 1 all are."""
+        self.decay, self._rng = decay, rng
+        self.length = HORIZONS * round(1 / max(1 - gamma, 1e-6))  # of the longest segment, in decisions
         self.kinds = np.full(num_envs, BOLD if decay else MODEST)
         self._segments = 0  # since the two kinds first differed
         self._total, self._weight = np.zeros(2), np.zeros(2)
