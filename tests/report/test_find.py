@@ -66,7 +66,8 @@ def test_a_place_with_too_many_directories_is_refused(
 ) -> None:
     monkeypatch.setattr(find, "MOST", 3)
     assert main(["report", str(runs)]) == 2
-    assert "has more than 3 directories below it: give a directory that is closer to the runs." in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "has more than 3 directories below it: give a directory that is closer to the runs." in told
 
 
 def test_a_directory_that_is_given_twice_is_one(runs: Path) -> None:
