@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from bdqn.agents import AGENTS, compared
-from bdqn.qlearning.choices import describe
+from bdqn.qlearning.describe import describe
 from bdqn.qlearning.draws import Redraw
 from bdqn.qlearning.targets import max_q
 

@@ -12,7 +12,7 @@ from bdqn.agents import AGENTS
 from bdqn.config.settings import Training
 from bdqn.networks.heads import TrainingIndices
 from bdqn.qlearning.agent import QAgent
-from bdqn.qlearning.choices import describe
+from bdqn.qlearning.describe import describe
 from support.agents import VECTOR, build, changes, draws_over, make_agent, play, random_batch, step_of
 
 

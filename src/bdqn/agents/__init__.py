@@ -55,7 +55,7 @@ AGENTS: dict[str, Recipe] = {
 
 def compared() -> dict[str, dict[str, str]]:
     """Every agent's choices in words, "=" where they are Double DQN's; this loads torch."""
-    from bdqn.qlearning.choices import describe
+    from bdqn.qlearning.describe import describe
 
     all_words = {name: describe(recipe.choices(recipe.settings())) for name, recipe in AGENTS.items()}
     ddqn_words = all_words["ddqn"]

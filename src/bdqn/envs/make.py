@@ -24,7 +24,7 @@ class NotAnEnvironment(TypeError):
 
 
 def family(source: str | AnyEnv) -> Family:
-    """The family of an id or environment, which selects preset and network."""
+    """The family of an id or environment, which selects the preset."""
     if isinstance(source, str):
         if is_atari(find_spec(source)):
             return "atari"

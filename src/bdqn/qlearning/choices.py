@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -66,28 +63,3 @@ class Choices:
     def members(self) -> int:
         """How many members have masks."""
         return self.masks.members if self.masks else 0
-
-
-def describe(choices: Choices) -> dict[str, str]:
-    """The choices in words, which are the names of what was chosen."""
-    extras = {
-        "refit": choices.fit is not None,
-        "backups": choices.fit is not None and choices.fit.keeps_rows,
-        "boldness": choices.bold_decay > 0,
-        "masks": choices.masks is not None,
-        "prior": choices.frozen_prior is not None,
-        "no learning": not choices.learns,
-    }
-    return {
-        "head": _words(choices.head).removesuffix(" head"),
-        "policy": _words(choices.policy),
-        "redraw": "never" if choices.redraw is None else str(choices.redraw),
-        "bootstrap": _words(choices.bootstrap),
-        "extras": ", ".join(name for name, there in extras.items() if there) or "none",
-    }
-
-
-def _words(chosen: Any) -> str:
-    """A function's or a class's name as words."""
-    name: str = chosen.func.__name__ if isinstance(chosen, partial) else chosen.__name__
-    return re.sub("(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
