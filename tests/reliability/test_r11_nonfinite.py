@@ -392,10 +392,10 @@ def test_a_bad_draw_is_refused_in_that_very_decision(
 
 
 @bad_numbers
-@pytest.mark.parametrize("which", ["training_index", "acting_index"])
+@pytest.mark.parametrize("which", ["training", "acting"])
 def test_a_draw_gone_bad_is_not_written(which: str, bad: float, tmp_path: Path) -> None:
     learner = learner_on(num_envs=3).learn(60)
-    getattr(learner.agent, which).view(-1)[0] = bad
+    getattr(learner.agent.draws, which).view(-1)[0] = bad
     assert_not_saved(learner, tmp_path, "A draw from the posterior is not finite at decision 60")
 
 

@@ -257,8 +257,8 @@ RIGHT = {
 }
 KEYS = {
     "agent.json": (
-        *("online", "target", "optimizer", "posterior", "indices", "fitted", "refit_due", "in_sync", "steps"),
-        *("env_steps", "updates", "reward_unit", "metrics", "spread_watch", "generators"),
+        *("online", "target", "optimizer", "posterior", "fitted", "indices", "env_steps", "refit_due", "spread_watch"),
+        *("in_sync", "steps", "updates", "reward_unit", "metrics", "generators"),
     ),
     "environments.json": ("obs", "returns", "lengths", "own", "predict"),
     "run.json": ("rows", "recent", "logged", "evaluated", "evaluation"),

@@ -426,7 +426,7 @@ def test_a_trial_that_contradicts_its_run_is_named(two: Path, other: str) -> Non
     (two / "trials.csv").write_text(f"trial,group,agent,env,seed\n{rows}")
     config = two / "trials" / "run0" / "config.toml"
     for found in (read_runs([two]).remarks, read_comparison(two).remarks):
-        assert f"{config} is of CartPole-v1, seed 0: it is not the trial that trials.csv names." in found[0]
+        assert f"{config} is for CartPole-v1, seed 0: this is not the trial that trials.csv names." in found[0]
     assert [record.seed for record in read_runs([two]).records] == [1]
 
 

@@ -20,7 +20,10 @@ def fingerprint(learner: Learner) -> dict[str, str]:
     """SHA-256 of all that a learner and its environments hold, by part; taken from the objects, not from state()."""
     agent = learner.agent
     head = agent.online.head
-    held = {**vars(agent), **vars(agent.targets), **vars(agent.draws)}
+    held = {name: value for name, value in vars(agent).items() if name not in ("optimizer", "last_layer")}
+    held |= vars(agent.targets) | vars(agent.draws)
+    if agent.last_layer is not None:  # its source knows which transitions are equal, and finds that out again
+        held |= {name: value for name, value in vars(agent.last_layer).items() if name != "_source"}
     parts = {
         "weights": agent.online.state_dict(),
         "target": agent.target.state_dict(),
