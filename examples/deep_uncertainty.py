@@ -19,7 +19,7 @@ import bdqn
 from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
-from bdqn.report.figures import COLORS, save
+from bdqn.report.figures import COLORS, name_axes, save
 
 LENGTH, VISITS, GAMMA, NOISE_VAR, PRIOR_VAR = 20, 20, 0.98, 0.01, 1.0
 SIZE, DECISIONS = 12, 1_200
@@ -40,13 +40,13 @@ def draw_chain(axes: Axes) -> None:
     moments = Moments.zero(LENGTH, (1,))
     moments.add_by_action(rows.x, rows.action, rows.reward)
     belief = fit(moments, Prior(PRIOR_VAR, Fixed(NOISE_VAR)))
-    for color, sweeps, label in ((COLORS[1], 0, "plain draws"), (COLORS[0], LENGTH, "draws that are backed up")):
+    for color, sweeps, kind in ((COLORS[1], 0, "plain draws"), (COLORS[0], LENGTH, "draws that are backed up")):
         _, draws = sampled_backups(belief, rows, np.random.default_rng(0), 2_000, sweeps)
-        axes.plot(np.arange(1, LENGTH + 1), draws[:, 0].std(0), "o-", color=color, label=label, markersize=4)
+        axes.plot(np.arange(1, LENGTH + 1), draws[:, 0].std(0), "o-", color=color, label=kind, markersize=4)
     axes.set_xticks([1, 5, 10, 15, 20])
     axes.set_ylim(0)
     axes.set_title("a chain: does the start know\nthat its end is unknown?", fontsize=10)
-    label(axes, "state; the last was never visited", "standard deviation of Q")
+    name_axes(axes, "state; the last was never visited", "standard deviation of Q")
 
 
 def uncertainty(agent: str) -> tuple[Array, Array]:
@@ -69,7 +69,9 @@ def uncertainty(agent: str) -> tuple[Array, Array]:
         visits += learner.envs.obs[0]
         learner.agent.observe(actions, learner.envs.step(actions))
     states = np.eye(SIZE * SIZE, dtype=np.float32).reshape(-1, SIZE, SIZE)
-    return learner.agent.view(states).std.max(1).reshape(SIZE, SIZE), visits
+    belief = learner.agent.view(states).belief
+    assert belief is not None
+    return belief.posterior.std(belief.x).max(0).reshape(SIZE, SIZE), visits
 
 
 def draw_sea(axes: Axes, agent: str, title: str) -> None:

@@ -193,13 +193,13 @@ def test_missing_unfinished_and_foreign_trials_are_named(tmp_path: Path) -> None
     write(folder / "results", runs, 90_000)
     found = read_study(folder / "sweep.toml", folder / "results").found
     assert "bdqn on CartPole-v1, seed 7 is missing." in found.remarks
-    assert "stranger on CartPole-v1, seed 0 is not part of sweep.toml, and left out." in found.remarks
+    assert "stranger on CartPole-v1, seed 0 is not part of sweep.toml and is left out." in found.remarks
     assert "dqn on CartPole-v1, seed 0 has taken 90,000 of 100,000 decisions." in found.remarks
     assert found.groups == ["dqn", "ddqn", "bdqn"]
     assert len(found.results) == 29
     page = analyse(folder, tmp_path / "out")
     assert "- bdqn on CartPole-v1, seed 7 is missing." in page
-    assert "- bdqn and ddqn have different seeds on CartPole-v1: they are not paired there." in page
+    assert "- bdqn and ddqn have different seeds on CartPole-v1 and are not paired there." in page
 
 
 GENERAL = [name for name in NAMES if name != "deep_sea"]  # which keeps results of its own kind
@@ -364,7 +364,7 @@ def test_the_page_of_cartpole_has_all_agents(tmp_path: Path) -> None:
     fill(folder / "results", folder, lambda t: 100.0 + t.seed)
     _, page = analyse(folder, tmp_path / "out").split("## Every agent that learns")
     assert "missing" not in page
-    for agent in set(AGENTS) - {"random"}:
+    for agent in set(AGENTS) - {"random", "bdqn-explore"}:  # the last is younger than the experiment
         assert f"| CartPole-v1 | {agent} | area | 5 | 102.00 (" in page
     for figure in ("curves.png", "agents.png", "posteriors.png"):
         assert (tmp_path / "out" / figure).stat().st_size > 10_000
@@ -397,7 +397,7 @@ def test_a_quick_sweep_is_judged_by_its_own_scale_and_kept_apart(tmp_path: Path)
     ("words", "message"),
     [
         (("--scale", "tiny"), "there are no results of scale tiny in"),
-        (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out has written."),
+        (("--results", "nowhere"), "nowhere does not exist: give the directory that bdqn compare --out wrote."),
         (("--scale", "quik", "--results", "."), "unknown scale 'quik'; did you mean quick"),
     ],
 )
@@ -559,7 +559,7 @@ def test_results_of_another_scale_are_neither_overwritten_nor_mistaken(
     for words, message in (
         (("--results", out), "holds results of scale tiny: say --scale tiny."),
         (("--results", tmp_path), "scale.toml does not exist: nothing was run there."),
-        (("--results", "nowhere"), "give the directory that run.py --out has written."),
+        (("--results", "nowhere"), "give the directory that run.py --out wrote."),
     ):
         done = run_analysis(LINEAR, *words, "--out", tmp_path / "page")
         assert done.returncode != 0

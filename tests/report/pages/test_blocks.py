@@ -97,7 +97,7 @@ def test_a_csv_file_has_numbers_where_a_reader_has_text(tmp_path: Path) -> None:
         "c,,,,,1000000",
     ]
     assert "| a | 31.8 (28.7 to 33.7; 3 seeds) | 20,000 |" in (tmp_path / "t.md").read_text()
-    with pytest.raises(ValueError, match="has 1 numbers, where 'score' has the columns"):
+    with pytest.raises(ValueError, match="has 1 numbers, but 'score' has the columns"):
         grid("t", "Title", heading[1:2], [[Cell("5", 5.0)]]).csv_lines()
 
 
