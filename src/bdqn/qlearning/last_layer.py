@@ -44,6 +44,7 @@ class Fit:
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
     keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
+    distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
@@ -141,7 +142,9 @@ class LastLayerFit:
         if self.choice.from_minibatches:
             assert self.collected is not None
             return RegressionData(self._source.counted_once(self.collected), self._source.some_features())
-        return self._source.replayed(self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, stop)
+        return self._source.replayed(
+            self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, self.choice.distinct, stop
+        )
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None without a belief."""
