@@ -28,7 +28,7 @@ def saved(folder: Path) -> list[str]:
 
 
 def words(folder: Path, *more: str) -> list[str]:
-    head = ["train", "--env", "CartPole-v1", "--steps", "600", "--out", str(folder), "--quiet"]
+    head = ["train", "--agent", "bdqn", "--env", "CartPole-v1", "--steps", "600", "--out", str(folder), "--quiet"]
     return [*head, *SMALL, *REFITS, *more]
 
 
@@ -40,12 +40,14 @@ def files(folder: Path) -> dict[str, bytes]:
 # --- by time --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("agent", [("bdqn",), ("bdqn-explore", "--prior-features", "32")], ids=lambda agent: agent[0])
 def test_max_minutes_stops_with_a_checkpoint_and_the_run_goes_on_exactly(
-    capsys: pytest.CaptureFixture[str], train: Train, tmp_path: Path
+    agent: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    whole, folder = train("whole"), tmp_path / "run"
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    assert main(words(whole, "--agent", *agent)) == 0
     capsys.readouterr()
-    assert main(words(folder, "--max-minutes", "0.002")) == exit_codes.TIME_LIMIT
+    assert main(words(folder, "--agent", *agent, "--max-minutes", "0.002")) == exit_codes.TIME_LIMIT
     first, second = capsys.readouterr().out.splitlines()[:2]
     assert first.startswith("Stopped by --max-minutes after ")
     assert second == f"Resume it: bdqn resume {folder}"

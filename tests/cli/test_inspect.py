@@ -23,7 +23,7 @@ SOUND = "valid: every file has the size and SHA-256 in the manifest"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with three checkpoints, whose replay memory of 300 frames has wrapped around."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    head = ["train", "--env", "CartPole-v1", "--steps", "600", "--out", str(folder), "--quiet"]
+    head = ["train", "--agent", "bdqn", "--env", "CartPole-v1", "--steps", "600", "--out", str(folder), "--quiet"]
     assert main([*head, *SMALL, *REFITS, "--save-freq", "200", "--buffer-size", "300"]) == 0
     return folder
 

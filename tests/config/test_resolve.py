@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 
 from bdqn.agents import AGENTS
-from bdqn.config.resolve import (
-    FAMILIES,
-    configure,
-    known_settings,
-    preset_names,
-    read_preset,
-    recipe_named,
-)
+from bdqn.config.preset_files import FAMILIES, preset_names, read_preset
+from bdqn.config.resolve import configure, known_settings, recipe_named
 from bdqn.config.settings import SettingError, Training, settings_of
 from bdqn.envs.settings import AtariSettings
 
@@ -57,6 +51,7 @@ def test_a_preset_names_only_settings_that_exist_and_says_where_each_is_from(nam
     content = content_of(name)
     assert content.pop("summary")
     assert isinstance(content.pop("total_steps"), int)
+    assert content.pop("agent") in AGENTS
     training, environment = set(settings_of(Training)), set(settings_of(AtariSettings))
     for table, entries in content.items():
         known = {"training": training, "environment": environment}.get(table)

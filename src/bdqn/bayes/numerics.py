@@ -71,7 +71,8 @@ def estimated_condition_number(factor: Array) -> Array:
     estimates = np.empty(factor.shape[:-2])
     for index in np.ndindex(estimates.shape):
         reciprocal, _ = lapack.dpocon(factor[index], norms[index], uplo="L")
-        estimates[index] = 1 / reciprocal if reciprocal > 0 else np.inf
+        # To six digits: LAPACK's last ones depend on where the arrays lie in memory, and equal runs must stay equal.
+        estimates[index] = float(f"{1 / reciprocal:.6g}") if reciprocal > 0 else np.inf
     return estimates
 
 

@@ -40,7 +40,8 @@ def _list() -> None:
 
 def _describe(name: str) -> None:
     """Print an agent's description, its choices beside Double DQN's, its settings in all presets, and links."""
-    from bdqn.config.resolve import configure, family_of, preset_names, recipe_named
+    from bdqn.config.preset_files import family_of, preset_names
+    from bdqn.config.resolve import configure, recipe_named
 
     recipe = recipe_named(name)
     print_folded([*_about(name, recipe), ""])

@@ -53,13 +53,14 @@ def run(argv: list[str]) -> int:
 
 def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     """Describe the default agent for an environment."""
+    from bdqn.config.preset_files import default_agent
     from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
     from bdqn.envs.check import Finding, close
     from bdqn.learner import observation_spec
     from bdqn.networks.torsos import describe
 
-    configuration = configure("bdqn", family(env_id))
+    configuration = configure(default_agent("default"), family(env_id))
     env = make_env(env_id, env_kwargs=kwargs)
     spec = observation_spec(env)
     close(env)

@@ -34,7 +34,7 @@ class Speed:
     def total(self, learner: Learner, steps: int) -> float:
         """Return the seconds for ``steps`` decisions, with refits at full size."""
         fit = learner.agent.choices.fit
-        refits = fit.batch_size / fit.interval * self.refit_sample if fit else 0.0
+        refits = fit.batch_size / fit.longest_interval * self.refit_sample if fit else 0.0
         return steps * (self.training + refits)
 
 
@@ -45,7 +45,7 @@ def run(argv: list[str]) -> int:
         description="Show what is installed. With --env, train briefly to estimate a preset's time and memory.",
     )
     parser.add_argument("--env", help="environment to measure in")
-    parser.add_argument("--agent", default="bdqn", help="agent to measure [%(default)s]")
+    parser.add_argument("--agent", help="agent to measure [the preset's own]")
     parser.add_argument("--preset", default="default", help="preset to measure [%(default)s]")
     args = parser.parse(argv)
     _describe_installation()
@@ -69,14 +69,15 @@ def _describe_installation() -> None:
         print(f"To install the missing extras, {how_to_install(*missing)}")
 
 
-def _examine(agent: str, env: str, preset: str) -> None:
+def _examine(agent: str | None, env: str, preset: str) -> None:
     """Measure a short training run with a preset, and print what the whole run would take."""
+    from bdqn.config.preset_files import default_agent
     from bdqn.config.resolve import configure
     from bdqn.envs import family
     from bdqn.replay.buffer import bytes_per_frame
 
     with user_errors():
-        configuration = configure(agent, family(env), preset)
+        configuration = configure(agent or default_agent(preset), family(env), preset)
         learner = small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
     replay = size * bytes_per_frame(
@@ -86,7 +87,7 @@ def _examine(agent: str, env: str, preset: str) -> None:
     speed = measure(learner)
     steps = configuration.total_steps
     seconds = speed.total(learner, steps)
-    print(f"\n{agent} on {env}, preset {configuration.preset}")
+    print(f"\n{configuration.agent} on {env}, preset {configuration.preset}")
     print_rows(
         {
             "acting": f"{1 / speed.acting:,.0f} steps/s",

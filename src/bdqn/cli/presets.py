@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bdqn.cli.options import Parser, text_of
-from bdqn.config.resolve import FAMILIES, configure, family_of, known_settings, preset_names, read_preset
+from bdqn.config.preset_files import FAMILIES, default_agent, family_of, preset_names, read_preset
+from bdqn.config.resolve import configure, known_settings
 from bdqn.config.settings import SettingError, nearest
 
 
@@ -15,7 +16,7 @@ def run(argv: list[str]) -> int:
     parser = Parser(prog="bdqn presets", description="List the presets, or show all values of one with their sources.")
     parser.add_argument("action", nargs="?", metavar="show", help="show one preset instead of listing all")
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
-    parser.add_argument("--agent", default="bdqn", help="agent to show it for [%(default)s]")
+    parser.add_argument("--agent", help="agent to show it for [the preset's own]")
     parser.add_argument("--family", help=f"environment family: {', '.join(FAMILIES)} [as in NAME, otherwise classic]")
     args = parser.parse(argv)
     if args.action is None:
@@ -23,7 +24,7 @@ def run(argv: list[str]) -> int:
     elif args.action != "show" or args.name is None:
         parser.error("to show one preset, use: bdqn presets show NAME")
     else:
-        _show(args.name, args.agent, args.family or family_of(args.name))
+        _show(args.name, args.agent or default_agent(args.name), args.family or family_of(args.name))
     return 0
 
 

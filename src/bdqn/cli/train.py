@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from argparse import Namespace
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from bdqn.agents import AGENTS
 from bdqn.cli import resume
 from bdqn.cli.common import Invocation, prepare_torch, user_errors
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
+from bdqn.config.preset_files import default_agent
 from bdqn.config.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
 from bdqn.runs.schedule import Schedule
 from bdqn.storage.toml import toml_text
@@ -26,7 +27,7 @@ class Options:
     """Options of a run that are not settings of the agent."""
 
     env: str = setting("", "a Gymnasium id, such as CartPole-v1, MinAtar/Breakout-v1 or ALE/Pong-v5")
-    agent: str = setting("bdqn", f"agent to train: {', '.join(AGENTS)}")
+    agent: str = setting("", f"agent to train: {', '.join(AGENTS)}; unset: the preset's, bdqn-explore in default")
     preset: str = setting("default", "defaults of the settings (listed by bdqn presets)")
     steps: int | None = setting(None, "decisions to train for; unset: as in the preset", minimum=1)
     seed: int = setting(0, "seed of all random numbers", minimum=0)
@@ -94,7 +95,7 @@ def _parse(argv: list[str]) -> tuple[Options, Schedule, Supervision, dict[str, A
     add_settings(parser, scheduled, vars(Schedule()))
     add_settings(parser, supervised, vars(Supervision()))
     first, _ = parser.parse_known_args(argv)
-    options = build(Options, given(first, known))
+    options = _with_agent(build(Options, given(first, known)))
     settings = _add_agent_settings(parser, options)
     if first.help:
         parser.print_help()
@@ -126,6 +127,12 @@ def _parser() -> Parser:
         "--env-kwargs", nargs="+", default=[], metavar="K=V", help="keyword arguments of the environment"
     )
     return parser
+
+
+def _with_agent(options: Options) -> Options:
+    """The same options, with the preset's agent where none is given."""
+    with user_errors():
+        return options if options.agent else replace(options, agent=default_agent(options.preset))
 
 
 def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:

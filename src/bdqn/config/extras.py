@@ -23,6 +23,7 @@ class Extra(NamedTuple):
 EXTRAS = {
     "atari": Extra("environments ALE/...", ("ale_py", "cv2")),
     "minatar": Extra("environments MinAtar/...", ("minatar",)),
+    "minigrid": Extra("environments bdqn/MiniGrid...", ("minigrid",)),
     "classic": Extra("rendering of classic control, for bdqn watch", ("pygame",)),
     "tensorboard": Extra("bdqn train --tensorboard", ("tensorboard",)),
     "tune": Extra("bdqn tune --search", ("optuna",)),

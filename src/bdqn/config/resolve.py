@@ -7,17 +7,14 @@ of environments; the paper's presets apply to all families.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import resources
 from typing import Any
 
 from bdqn.agents import AGENTS
+from bdqn.config.preset_files import FAMILIES, read_preset
 from bdqn.config.settings import ReadWith, Setting, SettingError, Training, build, nearest, settings_of
 from bdqn.envs.settings import AtariSettings
-
-FAMILIES = ("classic", "minatar", "atari")
 
 
 @dataclass(frozen=True)
@@ -53,28 +50,6 @@ def recipe_named(agent: str) -> Any:
     if agent not in AGENTS:
         raise SettingError(f"Unknown agent {agent!r}; {nearest(agent, AGENTS)}")
     return AGENTS[agent]
-
-
-def preset_names() -> list[str]:
-    """Return the names of all preset files, without extension."""
-    folder = resources.files("bdqn.config") / "presets"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-
-
-def family_of(preset: str) -> str:
-    """Return the family to show a preset for: ``default-atari`` names its own; others default to classic."""
-    return next((family for family in FAMILIES if preset.endswith(f"-{family}")), "classic")
-
-
-def read_preset(name: str, family: str) -> dict[str, Any]:
-    """Read a preset. ``default`` depends on the family."""
-    names = preset_names()
-    for candidate in (f"{name}-{family}", name):
-        if candidate in names:
-            text = (resources.files("bdqn.config") / "presets" / f"{candidate}.toml").read_text()
-            return {"file": candidate, **tomllib.loads(text)}
-    short = {n.removesuffix(f"-{f}") for n in names for f in FAMILIES if n.endswith(f"-{f}")} | set(names)
-    raise SettingError(f"Unknown preset {name!r}; {nearest(name, short)}")
 
 
 def configure(

@@ -49,6 +49,11 @@ class Fit:
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
+    @property
+    def longest_interval(self) -> int:
+        """Decisions between two fits, once the data are many."""
+        return self.growth.most if self.growth else self.interval
+
 
 class LastLayerFit:
     """Fits the last layer of the online network, and copies it to the target network."""
