@@ -42,7 +42,7 @@ class Settings(bdqn_deep.Settings):
         1e-6, "least noise variance under bold draws, as a share of their prior's", minimum=1e-12
     )
     bold_decay: float = setting(
-        1 / 3,
+        1 / 2,
         "segment n goes to the worse kind of draw with probability n^-this; 1: all draws are bold",
         minimum=1e-3,
         maximum=1,
