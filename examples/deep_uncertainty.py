@@ -16,8 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import bdqn
+from bdqn.bayes.noise import Fixed
 from bdqn.bayes.numerics import Array
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.report.figures import COLORS, name_axes, save
 

@@ -13,6 +13,7 @@ import torch
 
 import bdqn
 import bdqn.qlearning.last_layer
+from bdqn.bayes.predictions import predictive_std
 from bdqn.networks.heads import BayesianHead
 from bdqn.qlearning.diagnostics import (
     CALIBRATION_METRICS,
@@ -149,7 +150,7 @@ def test_targets_that_scatter_as_believed_are_found_where_they_are_expected() ->
     action = rng.integers(2, size=len(phi))
     every = np.arange(len(phi))
     mean = head.forward(phi, head.weights).numpy()[every, action]
-    std = head.posterior.predictive_std(head.regressors(phi))[action, every]
+    std = predictive_std(head.posterior, head.regressors(phi))[action, every]
     for scatter, expected in ((1.0, (0.683, 0.954)), (0.5, (0.954, 1.0)), (2.0, (0.383, 0.683))):
         target = torch.from_numpy(mean + scatter * std * rng.standard_normal(len(phi)))
         found = calibration(head, Rows(phi, action, target))

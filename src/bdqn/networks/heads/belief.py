@@ -8,6 +8,7 @@ import numpy as np
 
 from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Posterior
+from bdqn.bayes.predictions import sample_values
 
 
 @dataclass(frozen=True)
@@ -38,4 +39,4 @@ class QBelief:
         """``count`` draws of Q; all draws that it picks from, where those are fixed. (draws, n, actions)"""
         if self.draws is not None:
             return self.draws
-        return np.swapaxes(self.posterior.sample_values(self.x, rng, count) + self.offsets, -1, -2)
+        return np.swapaxes(sample_values(self.posterior, self.x, rng, count) + self.offsets, -1, -2)
