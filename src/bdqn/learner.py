@@ -26,6 +26,7 @@ from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import action_probabilities, rules, safety
+from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.memory import check_agent_memory
 
@@ -254,7 +255,7 @@ class Learner:
         """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
         batch, single = self._batch(observation)
         index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
-        actions = self.agent.choose(self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
+        actions = choose(self.agent, self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
         actions = actions + self._first_action
         return (actions[0] if single else actions), None
 

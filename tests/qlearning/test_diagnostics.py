@@ -25,7 +25,7 @@ from bdqn.qlearning.diagnostics import (
     SpreadWarning,
     calibration,
 )
-from bdqn.qlearning.last_layer import LastLayerFit
+from bdqn.qlearning.metric_names import metric_names
 from bdqn.replay.buffer import Replay
 from support.probes import MatchingAction
 
@@ -174,7 +174,7 @@ def test_looking_at_unseen_transitions_leaves_training_as_it_is(
 ) -> None:
     looked = cartpole(**settings).learn(450).agent
     assert all(0 <= looked.metrics[name] <= 1 for name in CALIBRATION_METRICS)
-    monkeypatch.setattr(LastLayerFit, "unseen_rows", lambda _: None)
+    monkeypatch.setattr(type(looked.last_layer), "unseen_rows", lambda _: None)
     blind = cartpole(**settings).learn(450).agent
     assert not blind.metrics.keys() & CALIBRATION_METRICS.keys()
     for name, value in looked.online.state_dict().items():
@@ -252,4 +252,4 @@ def test_the_belief_is_asked_before_it_is_fitted_to_them(monkeypatch: pytest.Mon
 def test_before_the_first_fit_and_without_a_posterior_there_is_nothing_to_calibrate() -> None:
     assert not cartpole().learn(150).agent.metrics.keys() & CALIBRATION_METRICS.keys()
     solved = bdqn.make("ls-dqn", "CartPole-v1", learning_starts=100, buffer_size=400, features=16)
-    assert not {*solved.agent.metric_names} & CALIBRATION_METRICS.keys()
+    assert not {*metric_names(solved.agent)} & CALIBRATION_METRICS.keys()

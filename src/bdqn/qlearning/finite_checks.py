@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bdqn.envs.interaction import Step
     from bdqn.networks.optimizers import Optimizer
     from bdqn.networks.qnetwork import QNetwork
+    from bdqn.qlearning.agent import QAgent
     from bdqn.replay.buffer import Batch
 
 _ENVIRONMENT = "The environment gave it: look there, or bound what it gives with a wrapper."
@@ -61,6 +62,15 @@ def check_loss(loss: float, now: int, batch: Batch, online: QNetwork, target: QN
     check_network("online", online, now)
     check_network("target", target, now)
     raise NonFiniteError(f"The loss ({loss})", now)
+
+
+def check_agent(agent: QAgent) -> None:
+    """Refuse any weight, any part of the belief, any draw and any of the optimizer's averages that is not finite."""
+    check_network("online", agent.online, agent.steps)
+    check_network("target", agent.target, agent.steps)
+    check_optimizer(agent.optimizer, agent.steps)
+    for draw in (agent.draws.training, agent.draws.acting):
+        check_draw(draw, agent.steps)
 
 
 def check_network(name: str, network: QNetwork, now: int) -> None:
