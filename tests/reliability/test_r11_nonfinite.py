@@ -189,7 +189,7 @@ def test_a_replay_memory_gone_bad_is_not_written(part: str, bad: float, tmp_path
     """Clipping would hide an infinite reward from the loss for ever."""
     learner = learner_on(num_envs=3, reward_clip=1.0).learn(120)
     getattr(learner.agent.replay, part)[1, 30] = bad
-    with pytest.raises(NonFiniteError, match=rf"Frame 30 of environment 1 in the replay memory \({part}\)"):
+    with pytest.raises(NonFiniteError, match=rf"Frame 30 of environment 1 in the replay buffer \({part}\)"):
         Checkpoints(tmp_path).save(learner)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT = "The environment gave it: look there, or bound what it gives with a wrapper."
 _MEMORY = "It was when it came in: look for code that writes there, or for faulty memory."
 _TRAINING = "Training has diverged: lower learning_rate, or set reward_clip or reward_scaling."
-_LARGEST = float(np.finfo(np.float32).max)  # the replay memory keeps rewards in float32
+_LARGEST = float(np.finfo(np.float32).max)  # the replay buffer keeps rewards in float32
 
 
 class NonFiniteError(ArithmeticError):
@@ -94,11 +94,11 @@ def check_draw(draw: Tensor | None, now: int) -> None:
 
 
 def check_records(records: Mapping[str, NDArray[Any]], env: int, start: int) -> None:
-    """Refuse a stretch of the replay memory that has gone bad since it was seen; ``start`` is its first frame."""
+    """Refuse a stretch of the replay buffer that has gone bad since it was seen; ``start`` is its first frame."""
     for name, values in records.items():
         if not _all_finite(values):
             frame = start + int(np.argwhere(~np.isfinite(values))[0][0])
-            raise NonFiniteError(f"Frame {frame:,} of environment {env} in the replay memory ({name})", None, _MEMORY)
+            raise NonFiniteError(f"Frame {frame:,} of environment {env} in the replay buffer ({name})", None, _MEMORY)
 
 
 def _require_finite(what: str, tensor: Tensor, now: int) -> None:
