@@ -20,7 +20,7 @@ from bdqn.bayes.noise import Fixed
 from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
-from bdqn.report.figures import COLORS, label, save
+from bdqn.report.figures import COLORS, name_axes, save
 
 LENGTH, VISITS, GAMMA, NOISE_VAR, PRIOR_VAR = 20, 20, 0.98, 0.01, 1.0
 SIZE, DECISIONS = 12, 1_200
@@ -47,7 +47,8 @@ def draw_chain(axes: Axes) -> None:
     axes.set_xticks([1, 5, 10, 15, 20])
     axes.set_ylim(0)
     axes.set_title("a chain: does the start know\nthat its end is unknown?", fontsize=10)
-    label(axes, "state; the last was never visited", "standard deviation of Q")
+    name_axes(axes, "state; the last was never visited", "standard deviation of Q")
+    axes.legend(frameon=False, loc="center left")
 
 
 def uncertainty(agent: str) -> tuple[Array, Array]:
