@@ -42,11 +42,11 @@ setup: $(READY_DEV)
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,classic,tensorboard,tune]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune]'
 	touch $@
 
 $(READY_DEV): $(READY)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,classic,tensorboard,tune,ray,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,dev]'
 	touch $@
 
 # Other libraries, in an environment of their own; they need older versions of two packages than constraints.txt has.

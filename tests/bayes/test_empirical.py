@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bdqn.bayes.empirical import fit_by_residuals, fit_given_noise
+from bdqn.bayes.empirical import fit_by_evidence, fit_given_noise
 from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
 from bdqn.bayes.resolution import KNOWN, resolution
 
@@ -29,13 +29,42 @@ def test_each_weight_has_a_prior_variance_of_its_own() -> None:
 
 
 def test_noise_is_that_of_the_residuals_and_never_below_the_floor() -> None:
-    assert np.sqrt(fit_by_residuals(moments(), np.ones(4), 1e-9).noise_var) == pytest.approx(0.1, rel=0.1)
-    assert (fit_by_residuals(moments(), np.ones(4), 0.5).noise_var >= 0.5).all()
+    assert np.sqrt(fit_by_evidence(moments(), np.ones(4), np.ones(4), 1e-9).noise_var) == pytest.approx(0.1, rel=0.1)
+    assert (fit_by_evidence(moments(), np.ones(4), np.ones(4), 0.5).noise_var >= 0.5).all()
+
+
+def test_noise_does_not_count_what_the_parameters_explain() -> None:
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((1, 60, 40)), rng.standard_normal((1, 60))
+    wide = np.full(40, 100.0)
+    found = fit_by_evidence(Moments.zero(40, (1,)).add(x, noise), wide, wide, 1e-9).noise_var
+    assert found == pytest.approx(1.0, rel=0.5)  # residuals over rows alone would say a third of it
+
+
+def test_a_prior_grows_as_the_data_ask_but_no_wider_than_allowed() -> None:
+    data, narrow = moments(), np.full(4, 1e-4)
+    tight, wider, some = (
+        np.abs(fit_by_evidence(data, narrow, widest, 1e-9, np.full(2, 0.01)).mean)
+        for widest in (narrow, np.full(4, 10.0), np.array([1e-4, 10.0, 10.0, 10.0]))
+    )
+    assert (tight[:, :2] < 0.1).all()
+    assert wider[:, 1] == pytest.approx(2.0, rel=0.1)
+    assert (some[:, 0] < 0.1).all()
+    assert (some[:, 1] > 1).all()
+
+
+def test_the_next_fit_begins_with_the_noise_of_the_last() -> None:
+    one = np.ones(4)
+    cold, warm = fit_by_evidence(moments(), one, one, 1e-9), fit_by_evidence(moments(), one, one, 1e-9, np.full(2, 1e6))
+    assert (warm.noise_var > cold.noise_var).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_the_unit_of_targets_does_not_matter(scale: float) -> None:
-    plain, scaled = (fit_by_residuals(moments(unit), np.full(4, unit**2), 1e-6 * unit**2) for unit in (1.0, scale))
+    plain, scaled = (
+        fit_by_evidence(moments(unit), np.full(4, unit**2), np.full(4, unit**2), 1e-6 * unit**2)
+        for unit in (1.0, scale)
+    )
     assert scaled.mean == pytest.approx(scale * plain.mean, rel=1e-9)
     assert scaled.std(np.eye(4)) == pytest.approx(scale * plain.std(np.eye(4)), rel=1e-9)
 

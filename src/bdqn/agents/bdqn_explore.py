@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Settings(bdqn_deep.Settings):
     """The posterior, its draws, and what lets them explore; each change can be switched off."""
 
-    backup_draws: int = setting(5, "draws of each kind that a fit prepares, to act by", minimum=1, maximum=1000)
+    backup_draws: int = setting(3, "draws of each kind that a fit prepares, to act by", minimum=1, maximum=1000)
     backup_bound: float = setting(
         100.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
     )
@@ -31,6 +31,9 @@ class Settings(bdqn_deep.Settings):
         0.05, "prior standard deviation of Q, as a share of the values seen; 0: prior_var and noise decide", minimum=0
     )
     prior_share: float = setting(0.9, "share of the prior variance that prior features have", minimum=0, maximum=1)
+    learned_spread: float = setting(
+        0.3, "widest prior standard deviation of Q through learned features, if the data ask for it", minimum=0
+    )
     least_noise: float = setting(1e-3, "least noise variance, as a share of the prior's", minimum=1e-12)
     boldness: float = setting(
         10.0, "prior standard deviation of Q under bold draws, as a share of the values seen; 0: none", minimum=0
@@ -68,6 +71,7 @@ def choices(settings: Settings) -> Choices:
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
+            distinct=bool(settings.refit_growth),
             growth=growth if settings.refit_growth else None,
             adapts=settings.adapt and bool(settings.refit_growth),
         ),
@@ -85,6 +89,7 @@ def _scale_free(settings: Settings) -> MakeHead:
             settings.value_spread,
             settings.prior_share,
             settings.least_noise,
+            settings.learned_spread,
             settings.boldness,
             settings.bold_least_noise,
         ),

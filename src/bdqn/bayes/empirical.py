@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from bdqn.bayes.numerics import Array, cholesky, require_finite, require_finite_mean, solve
+from bdqn.bayes.numerics import Array, cholesky, inverse, require_finite, require_finite_mean, solve
 from bdqn.bayes.posterior import Moments, Posterior
 
-ROUNDS = 4  # of noise and mean in alternation
+ROUNDS = 3  # of fit and estimate in alternation; the next fit begins with the noise that this one ends with
 
 
-def fit_by_residuals(moments: Moments, prior_var: Array, least_noise: float) -> Posterior:
-    """The posterior under w ~ N(0, diag(prior_var)) and noise of the size of its own residuals, action by action."""
+def fit_by_evidence(
+    moments: Moments, prior_var: Array, widest: Array, least_noise: float, before: Array | None = None
+) -> Posterior:
+    """The posterior whose noise, action by action, and whose prior are the most likely given the data (MacKay, 1992).
+
+    The weights that may vary more widely than N(0, diag(prior_var)), up to N(0, diag(widest)), share one factor.
+    ``before`` is the noise to begin with; None: all that the targets vary.
+    """
     require_finite(moments.gram, moments.cross, moments.squares)
-    noise_var = np.maximum(moments.squares / np.maximum(moments.count, 1), least_noise)
-    for _ in range(ROUNDS):
-        belief = fit_given_noise(moments, prior_var, noise_var)
-        mean = belief.mean
-        explained = 2 * (mean * moments.cross).sum(-1) - (mean * (moments.gram @ mean[..., None])[..., 0]).sum(-1)
-        residuals = np.maximum(moments.squares - explained, 0.0)
-        noise_var = np.maximum((residuals + least_noise) / (moments.count + 1), least_noise)
-    return belief
+    noise_var = np.maximum(moments.squares / np.maximum(moments.count, 1) if before is None else before, least_noise)
+    free, var = widest > prior_var, prior_var
+    for _ in range(ROUNDS - 1):
+        belief = fit_given_noise(moments, var, noise_var)
+        # How much of each weight the data decide, rather than the prior: these sum up to the parameters in use.
+        decided = 1 - noise_var[:, None] * np.diagonal(inverse(belief.factor), axis1=-2, axis2=-1) / var
+        spare = np.maximum(moments.count + 1 - decided.sum(-1), 1)
+        noise_var = np.maximum((_squared_residuals(moments, belief.mean) + least_noise) / spare, least_noise)
+        if free.any():
+            # As if as many weights again had been seen that agree with the prior: a few rewards prove little.
+            seen = decided[:, free]
+            wider = ((belief.mean[:, free] ** 2 / prior_var[free]).sum() + seen.size) / (seen.sum() + seen.size)
+            var = np.where(free, np.clip(wider * prior_var, prior_var, widest), prior_var)
+    return fit_given_noise(moments, var, noise_var)
+
+
+def _squared_residuals(moments: Moments, mean: Array) -> Array:
+    explained = 2 * (mean * moments.cross).sum(-1) - (mean * (moments.gram @ mean[..., None])[..., 0]).sum(-1)
+    return np.asarray(np.maximum(moments.squares - explained, 0.0))
 
 
 def fit_given_noise(moments: Moments, prior_var: Array, noise_var: Array) -> Posterior:

@@ -26,6 +26,15 @@ def solve_triangle(factor: Array, rhs: Array, *, transposed: bool = False) -> Ar
     return np.asarray(solve_triangular(factor, rhs, lower=True, trans="T" if transposed else "N", check_finite=False))
 
 
+def inverse(factor: Array) -> Array:
+    """(factor factor')^-1, at a third of what ``solve`` takes for it."""
+    whole = np.empty_like(factor)
+    for index in np.ndindex(factor.shape[:-2]):
+        lower = lapack.dpotri(factor[index], lower=1)[0]
+        whole[index] = np.tril(lower) + np.tril(lower, -1).T
+    return whole
+
+
 def cholesky(precision: Array) -> Array:
     """The lower factor; a matrix that is not positive definite within rounding is named and refused."""
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bdqn.bayes.numerics import Array, solve
+from bdqn.bayes.numerics import Array, inverse
 from bdqn.bayes.posterior import Posterior
 
 
@@ -22,8 +22,9 @@ from bdqn.bayes.posterior import Posterior
 class Transitions:
     """The rows of a regression, and where each leads to.
 
-    In float64: what float32 loses in a sum over thousands of equal transitions is divided by the ridge where the
-    posterior is still the prior, and draws would go astray there.
+    Regressors are float64: what float32 loses in a sum over thousands of equal transitions is divided by the ridge
+    where the posterior is still the prior, and draws would go astray there. Next ones are only ever multiplied by
+    weights, row by row, and float32 halves what a sweep reads.
     """
 
     x: Array  # (n, d)
@@ -31,7 +32,7 @@ class Transitions:
     action: NDArray[np.int64]
     reward: NDArray[np.float32]
     discount: NDArray[np.float32]  # 0 at an end
-    next_x: Array  # (n, d)
+    next_x: NDArray[np.float32]  # (n, d)
 
     def by_action(self, num_actions: int) -> tuple[Transitions, list[slice]]:
         """The same rows, those of each action together; and where these are."""
@@ -40,10 +41,49 @@ class Transitions:
         parts = (part[order] for part in vars(self).values())
         return Transitions(*parts), [slice(ends[a], ends[a + 1]) for a in range(num_actions)]
 
+    def values(self, mean: Array) -> NDArray[np.float32]:
+        """max_a W_a . x' of every next observation (n,), under one W (actions, d)."""
+        return np.asarray((self.next_x @ mean.T.astype(np.float32)).max(1))
+
 
 def joined(pieces: Sequence[Transitions]) -> Transitions:
     """All rows, one piece after the other."""
     return Transitions(*(np.concatenate(parts) for parts in zip(*(vars(p).values() for p in pieces), strict=True)))
+
+
+class BackedUpWeights:
+    """Q-functions W that are regressed on their own values of what comes next, all under one posterior."""
+
+    def __init__(self, posterior: Posterior, weights: Array, beyond: Array) -> None:
+        """``weights`` (count, actions, d), and how far the values of each may leave the range of the mean's (count)."""
+        self.weights, self._beyond = weights, beyond
+        self._perturbation = weights - posterior.mean
+        self._mean = posterior.mean
+        # Many sweeps with one precision: its inverse, once, and then products, which are faster than triangular solves.
+        self._inverse = inverse(posterior.factor)
+
+    def bounds(self, rows: Transitions) -> tuple[Array, Array]:
+        """The least and the largest value that each W may give to a next observation."""
+        values = rows.values(self._mean)
+        return values.min() - self._beyond, values.max() + self._beyond
+
+    def take(self, cross: Array) -> None:
+        """The regression's answer to products of regressors and targets (actions, count, d)."""
+        self.weights = np.swapaxes(cross @ self._inverse, 0, 1) + self._perturbation
+
+
+def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: int) -> None:
+    """So many sweeps of all ``kinds`` side by side: most of a sweep's time goes into reading the rows."""
+    rows, places = transitions.by_action(len(kinds[0].weights[0]))
+    low, high = (np.concatenate(ends).astype(np.float32) for ends in zip(*(k.bounds(rows) for k in kinds), strict=True))
+    first = np.cumsum([len(kind.weights) for kind in kinds])[:-1]
+    for _ in range(sweeps):
+        value = _best_values(rows.next_x, np.concatenate([kind.weights for kind in kinds])).clip(low, high)
+        target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value.astype(np.float64))
+        # Few draws times many rows: this way round the product reads the rows as they lie in memory.
+        cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, all of the W, d)
+        for kind, own in zip(kinds, np.split(cross, first, axis=1), strict=True):
+            kind.take(own)
 
 
 def sampled_backups(
@@ -63,27 +103,16 @@ def sampled_backups(
     ever, and what the mean overestimates, the features learn.
     """
     weights = np.concatenate([posterior.mean[None], posterior.sample(rng, count, temperature)])
-    perturbation = weights - posterior.mean
-    rows, places = transitions.by_action(len(posterior.mean))
-    mean_values = (rows.next_x @ posterior.mean.T).max(1)
-    room = np.array([0.0, *[beyond] * count])
-    low, high = mean_values.min() - room, mean_values.max() + room
-    # Many sweeps with one precision: its inverse, once, and then products, which are faster than triangular solves.
-    inverse = solve(posterior.factor, np.broadcast_to(np.eye(posterior.dim), posterior.factor.shape))
-    for _ in range(sweeps):
-        value = _best_values(rows.next_x, weights).clip(low, high)  # (n, 1 + count)
-        target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value)
-        # Few draws times many rows: this way round the product reads the rows as they lie in memory.
-        cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, 1 + count, d)
-        weights = np.swapaxes(cross @ inverse, 0, 1) + perturbation
-    return weights[0], weights[1:]
+    both = BackedUpWeights(posterior, weights, np.array([0.0, *[beyond] * count]))
+    back_up([both], transitions, sweeps)
+    return both.weights[0], both.weights[1:]
 
 
-def _best_values(x: Array, weights: Array) -> Array:
+def _best_values(x: NDArray[np.float32], weights: Array) -> NDArray[np.float32]:
     """max_a W_a . x of every row under every W (n, count)."""
     count, num_actions, dim = weights.shape
     # One large product for all W: the rows are read once, not once for each. Action by action, for the maximum.
-    q = x @ np.swapaxes(weights, 0, 1).reshape(-1, dim).T
+    q = x @ np.swapaxes(weights, 0, 1).reshape(-1, dim).T.astype(np.float32)
     best = q[:, :count].copy()
     for action in range(1, num_actions):
         np.maximum(best, q[:, action * count : (action + 1) * count], out=best)

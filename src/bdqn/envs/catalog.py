@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from bdqn.envs import minigrid
 from bdqn.envs.extras import MissingExtra, import_extra
 
 DEEP_SEA_SIZES = range(10, 51, 2)  # those of bsuite
@@ -42,6 +43,9 @@ def register_environments() -> None:
             gym.register(f"bdqn/{name}{size}-v0", entry_point="bdqn.envs.deep_sea:DeepSea", kwargs=kwargs)
     for name, (class_name, kwargs) in EXPLORATION.items():
         gym.register(f"bdqn/{name}-v0", entry_point=f"bdqn.envs.exploration:{class_name}", kwargs=kwargs)
+    for name, env_id in minigrid.IDS.items():
+        entry_point = "bdqn.envs.minigrid:make_minigrid"
+        gym.register(f"bdqn/{name}-v0", entry_point=entry_point, kwargs={"env_id": env_id})
     for game in MINATAR_GAMES:
         for version, minimal_actions in ((0, False), (1, True)):
             env_id = f"MinAtar/{game.title().replace('_', '')}-v{version}"

@@ -64,14 +64,19 @@ class FrozenFeatures(FrozenPrior):
         super().__init__()
         self.torso = make_torso(spec, generator)
         self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
-        self._finest = lengthscale
+        self._finest, self._is_image = lengthscale, spec.is_image
 
     def forward(self, obs: Tensor) -> Tensor:
         return self.features.forward(self.torso.forward(obs))
 
     def adapt(self, seen: Tensor, recent: Tensor) -> tuple[float, ...]:
-        """As fine as given, or coarser until recent observations are known: the lengthscale, and their novelty."""
+        """As fine as given, or coarser until recent observations are known: the lengthscale, and their novelty.
+
+        A torso's output has no unit: where images hardly differ in it, the finest lengthscale is what they differ by.
+        """
         old, new = (self.torso.forward(obs).cpu().numpy().astype(np.float64) for obs in (seen, recent))
-        lengthscale, novelty = resolution(old, new, self._finest)
+        differ = math.sqrt(2 * old.var(0).sum())  # root mean square of the distance between two
+        finest = self._finest * min(1.0, differ or 1.0) if self._is_image else self._finest
+        lengthscale, novelty = resolution(old, new, finest)
         self.features.coarsen(lengthscale / self._finest)
         return lengthscale, novelty

@@ -34,6 +34,7 @@ class Fit:
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
     keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
+    distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
@@ -98,7 +99,9 @@ class LastLayerFit:
 
     def _data(self, stop: Callable[[], bool]) -> RegressionData | None:
         """The data of this fit; None where ``stop()`` holds."""
-        return self._source.replayed(self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, stop)
+        return self._source.replayed(
+            self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, self.choice.distinct, stop
+        )
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""

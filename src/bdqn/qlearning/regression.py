@@ -80,9 +80,9 @@ class RegressionSource:
         return self._targets.online.features(self._targets.tensor(some.obs))
 
     def replayed(
-        self, batch_size: int, bootstrap: Bootstrap, keeps_rows: bool, stop: Callable[[], bool]
+        self, batch_size: int, bootstrap: Bootstrap, keeps_rows: bool, distinct: bool, stop: Callable[[], bool]
     ) -> RegressionData | None:
-        """Up to ``batch_size`` transitions with their targets; None where ``stop()`` holds."""
+        """Up to ``batch_size`` transitions, all or ``distinct`` ones, with targets; None where ``stop()`` holds."""
         targets, head, online = self._targets, self._head, self._targets.online
         kept: list[Transitions] = []
         moments = self.no_data()
@@ -95,7 +95,7 @@ class RegressionSource:
             rows.clear()
             return phi
 
-        for batch, counts in self._batches(batch_size):
+        for batch, counts in self._batches(batch_size, distinct):
             if stop():
                 return None
             phi_next = targets.target.features(targets.tensor(batch.next_obs))
@@ -104,19 +104,25 @@ class RegressionSource:
             rows.append((phi, torch.from_numpy(batch.action), target, torch.from_numpy(counts)))
             if keeps_rows:
                 reward, discount = targets.reward_and_discount(batch)
-                x, next_x = head.regressors(phi), head.regressors(phi_next)
+                x, next_x = head.regressors(phi), head.regressors(phi_next).astype(np.float32)
                 kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
         return RegressionData(moments, (add() if rows else some_phi)[-METRIC_ROWS:], joined(kept) if kept else None)
 
-    def _batches(self, batch_size: int) -> Iterator[tuple[Batch, Counts]]:
-        """B transitions drawn with replacement, or each one once where there are no more than B; equal ones counted."""
+    def _batches(self, batch_size: int, distinct: bool) -> Iterator[tuple[Batch, Counts]]:
+        """B transitions drawn with replacement, or each one once where there are no more than B; equal ones counted.
+
+        Of ``distinct`` transitions, B are drawn that differ, each with all of its equals.
+        """
         replay = self._replay
         env, slot = replay.index()
-        if len(env) > batch_size:
+        if len(env) > batch_size and not distinct:
             env, slot = replay.sample_index(batch_size, self._rng)
         env, slot, counts = self._duplicates.merge(env, slot)
+        if len(env) > batch_size:
+            drawn = np.sort(self._rng.choice(len(env), batch_size, replace=False))
+            env, slot, counts = env[drawn], slot[drawn], counts[drawn]
         size = max(32, min(1024, OBSERVED_TOGETHER // int(np.prod(replay.obs_shape, initial=1))))
         for start in range(0, len(env), size):
             part = slice(start, start + size)
