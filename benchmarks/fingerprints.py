@@ -3,7 +3,7 @@
     python benchmarks/fingerprints.py > before.txt     # in the old checkout
     python benchmarks/fingerprints.py | diff before.txt -
 
-A hash covers weights, optimizer, posterior, draws, generators, replay memory, episodes and metrics after
+A hash covers weights, optimizer, posterior, draws, generators, replay buffer, episodes and metrics after
 1,500 decisions
 (900 on Pong) with a fit every 200. Arithmetic differs between processors, so hashes are compared on one machine only.
 """

@@ -67,7 +67,7 @@ def contestant(work: Work, agent: str, **settings: Any) -> Contestant:
 def bare_parts(trained: Learner, work: Work) -> dict[str, tuple[Callable[[], object], float]]:
     """The minimum for a decision of Double DQN in plain PyTorch: each part, and how often a decision needs it.
 
-    A network of the same layers and memory layout, one batch that is a tensor already, no replay memory, no targets
+    A network of the same layers and memory layout, one batch that is a tensor already, no replay buffer, no targets
     but the bootstrap itself, no bookkeeping.
     """
     agent = trained.agent

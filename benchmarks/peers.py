@@ -3,7 +3,7 @@
 Each contestant is a function that takes that many more decisions, with learning, and keeps its state between calls, so
 that whoever calls it repeatedly times a steady state. Every environment comes from `bdqn.envs.make_env`, every
 contestant acts at random until ``learning_starts`` and then epsilon-greedily with its network. What is each library's
-own is left alone: its loss, its gradient clipping, its replay memory (all hold frames as bytes, grids as booleans) and
+own is left alone: its loss, its gradient clipping, its replay buffer (all hold frames as bytes, grids as booleans) and
 its statistics. Ours alone scales bounded observations such as CartPole's angle: two operations on four numbers.
 
 Needs benchmarks/requirements.txt.
@@ -72,7 +72,7 @@ def tianshou_dqn(work: Work, double: bool = True) -> Contestant:
     """Tianshou: Double DQN, or DQN, for which it makes the same forward passes and ignores one.
 
     By its collector and its algorithm, in the order in which its trainer calls them: the trainer itself also searches
-    the whole replay memory for missing values after every collection.
+    the whole replay buffer for missing values after every collection.
     """
     from tianshou import algorithm as algorithms
     from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy

@@ -16,8 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import bdqn
+from bdqn.bayes.noise import Fixed
 from bdqn.bayes.numerics import Array
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.report.figures import COLORS, name_axes, save
 
@@ -47,6 +48,7 @@ def draw_chain(axes: Axes) -> None:
     axes.set_ylim(0)
     axes.set_title("a chain: does the start know\nthat its end is unknown?", fontsize=10)
     name_axes(axes, "state; the last was never visited", "standard deviation of Q")
+    axes.legend(frameon=False, loc="center left")
 
 
 def uncertainty(agent: str) -> tuple[Array, Array]:

@@ -59,14 +59,12 @@ def say_tables(page: Page, name: str, runs: dict[tuple[str, str], Rows]) -> None
     for env in dict.fromkeys(trial.env for trial in sweep.trials):
         groups = list(dict.fromkeys(trial.group for trial in sweep.trials if trial.env == env))
         page.say(f"## {env}, {sweep.steps:,} decisions ({name})")
-        lines = ["| agent | solved and kept | solved at episode | first treasure | treasure in the last 100 |"]
-        lines.append("| --- | --- | --- | --- | --- |")
+        lines = [["agent", "solved and kept", "solved at episode", "first treasure", "treasure in the last 100"]]
         for group in groups:
             found = runs.get((env, group), [])
             kept = f"{sum(map(is_solved, found))} of {len(found)}" if found else "missing"
-            cells = (group, kept, *(by_seed(found, column) for column in ("solved", "first", "last_100")))
-            lines.append(f"| {' | '.join(cells)} |")
-        page.say("\n".join(lines))
+            lines.append([group, kept, *(by_seed(found, column) for column in ("solved", "first", "last_100"))])
+        page.cells(lines)
         there = {group: len(runs.get((env, group), [])) for group in groups}
         page.points([f"{group} has {count} of {seeds} seeds." for group, count in there.items() if count < seeds])
 

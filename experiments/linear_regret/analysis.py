@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bdqn.report.experiment import Page
-from bdqn.report.figures import COLORS
+from bdqn.report.figures import COLORS, name_axes
 
 MARK = "scale.toml"  # beside the tables: how much was run for them
 
@@ -64,15 +64,13 @@ def panels(count: int, height: float = 3.8) -> tuple[Figure, list[Axes]]:
 
 def finish(axes: Axes, title: str, x: str, y: str, *, log: str = "", legend: bool = True) -> None:
     axes.set_title(title, fontsize=10)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    name_axes(axes, x, y)
     if "x" in log:
         axes.set_xscale("log")
     if "y" in log:
         axes.set_yscale("log")
     if legend:
         axes.legend(frameon=False, loc="best", fontsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_with_band(axes: Axes, rows: Sequence[Row], x: str, color: str, label: str, marker: str = "") -> None:

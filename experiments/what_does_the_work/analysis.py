@@ -72,10 +72,10 @@ rows = page.compare(study.found, group("gradient", "epsilon", FLOOR))
 
 page.say("## The two changes, paired by seed")
 page.say(
-    f"*head*: Bayesian minus gradient, mean over both ways to explore. *exploration*: Thompson sampling minus "
-    f"epsilon-greedy, mean over both heads. *interaction*: what Thompson sampling adds with the Bayesian head minus "
-    f"what it adds with the other. Floor {FLOOR} was named beforehand; the others show how much of the answer is the "
-    f"floor's."
+    "*head*: Bayesian minus gradient, mean over both ways to explore. *exploration*: Thompson sampling minus\n"
+    "epsilon-greedy, mean over both heads. *interaction*: what Thompson sampling adds with the Bayesian head minus\n"
+    f"what it adds with the other. Floor {FLOOR} was named beforehand; the others show how much of the answer is the\n"
+    "floor's."
 )
 for floor in FLOORS:
     found = effect_rows(study.found, floor, page.rng)

@@ -26,6 +26,7 @@ from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import action_probabilities, rules, safety
+from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.memory import check_agent_memory
 
@@ -254,7 +255,7 @@ class Learner:
         """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
         batch, single = self._batch(observation)
         index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
-        actions = self.agent.choose(self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
+        actions = choose(self.agent, self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
         actions = actions + self._first_action
         return (actions[0] if single else actions), None
 
@@ -296,7 +297,7 @@ class Learner:
         "predictive" adds the noise of the regression's targets.
         """
         if criterion not in safety.SAFETY_CRITERIA:
-            raise SettingError(f"There is no criterion {criterion!r}; {nearest(criterion, safety.SAFETY_CRITERIA)}")
+            raise SettingError(f"Unknown criterion {criterion!r}; {nearest(criterion, safety.SAFETY_CRITERIA)}")
         if spread not in ("epistemic", "predictive"):
             raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
         safety.check_parameters(criterion, parameters)
@@ -308,7 +309,7 @@ class Learner:
     # --- keeping it -------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the agent to a directory: safetensors and JSON, without the replay memory."""
+        """Write the agent to a directory: safetensors and JSON, without the replay buffer."""
         from bdqn.storage.saved_agents import save
 
         save(self, path)
@@ -325,7 +326,7 @@ class Learner:
         return {**self.envs.state(), "predict": self._predict_rng.bit_generator.state}
 
     def load_environment_state(self, state: Mapping[str, Any], *, replay_is_new: bool = False) -> dict[int, str]:
-        """Take back what ``environment_state`` gave, after the agent and its replay memory.
+        """Take back what ``environment_state`` gave, after the agent and its replay buffer.
 
         Says which environments could not be restored, and why: those begin a new episode.
         """
@@ -370,7 +371,7 @@ class Learner:
 
 
 def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
-    """What the networks and the replay memory need to know of an environment's observations."""
+    """What the networks and the replay buffer need to know of an environment's observations."""
     space = env.observation_space
     if isinstance(space, spaces.Discrete):
         return ObservationSpec((), np.dtype(np.int64), categories=int(space.n), first_category=int(space.start))

@@ -10,7 +10,8 @@ import torch
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.bayes.posterior import Fixed, Moments, Prior
+from bdqn.bayes.noise import Fixed
+from bdqn.bayes.posterior import Moments, Prior
 from bdqn.config.settings import Training
 from bdqn.networks.heads import (
     BayesianHead,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 import warnings
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,35 @@ def test_check_ends_with_2_where_nothing_could_learn(capsys: pytest.CaptureFixtu
     captured = capsys.readouterr()
     assert "  error   spaces        Pendulum-v1 has the action space" in captured.out
     assert captured.err == ""
+
+
+class Closing(World):
+    """Closes standard output."""
+
+    def reset(self, **given: Any) -> Any:
+        sys.stdout.close()
+        return super().reset(**given)
+
+
+def test_an_environment_that_closes_standard_output_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gym.register("Closing-v0", entry_point=Closing)
+    monkeypatch.setattr("sys.stdout", StringIO())
+    monkeypatch.setattr("sys.stderr", told := StringIO())
+    assert main(["check", "Closing-v0"]) == 1
+    gym.registry.pop("Closing-v0")
+    assert told.getvalue() == "bdqn: The environment closed standard output, so nothing can be printed: correct it.\n"
+
+
+def test_check_is_silent_where_its_reader_has_gone() -> None:
+    """As in `bdqn check CartPole-v1 | head -1`."""
+    command = [sys.executable, "-u", "-m", "bdqn", "check", "CartPole-v1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"CartPole-v1\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_a_run_goes_on_after_failures_says_so_and_is_resumed_in_the_same_way(

@@ -10,7 +10,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 120
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").glob("*/README.md")])
+EXPERIMENTS = ROOT / "experiments"
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *EXPERIMENTS.glob("*/README.md"),
+        *EXPERIMENTS.glob("*/results/**/*.md"),
+    ]
+)
 LINK_ALONE = re.compile(r"\s*(?:[-*] |\d+\. )?(?:!?\[[^]]*\]\([^)]*\)|<?https?://\S+)[.,;:]?\s*")
 
 

@@ -48,6 +48,10 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
+def no_key(self: Any, name: str) -> Any:
+    raise KeyError(name)
+
+
 def found(source: Any, level: str, subject: str) -> str:
     """The only finding on a subject, which has this level."""
     findings = bdqn.check_env(source, episodes=3)
@@ -74,7 +78,7 @@ def test_a_finding_is_a_line() -> None:
 @pytest.mark.parametrize(
     ("source", "level", "subject", "says"),
     [
-        ("Nope-v0", "error", "making it", "There is no environment 'Nope-v0'"),
+        ("Nope-v0", "error", "making it", "Unknown environment 'Nope-v0'"),
         ("Pendulum-v1", "error", "spaces", "discretise"),
         (world(step=lambda self, action: (1, 2, 3, {})), "error", "answers", "returned a tuple of length 4"),
         (world(step=lambda self, action: 1 / 0), "error", "answers", "raised ZeroDivisionError"),
@@ -134,6 +138,7 @@ def test_a_finding_is_a_line() -> None:
         (tame(step=lambda self, action: (self.observe(), 1.0, 1, 0, {})), "note", "episodes", "of type int"),
         (tame(observation_space=spaces.Box(-np.inf, 1, (4,))), "note", "bounds", "4 of 4 numbers have no finite"),
         (World, "note", "resume", "has no get_env_state()"),
+        (tame(__getattr__=no_key), "error", "answers", "Odd raised KeyError when it was asked for action_masks: its"),
         (tame(metadata={}), "note", "render", "no render mode rgb_array"),
     ],
 )

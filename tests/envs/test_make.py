@@ -64,7 +64,7 @@ def test_a_mistyped_atari_id_names_the_nearest(typed: str, meant: str) -> None:
 
 
 def test_what_resembles_nothing_is_just_unknown() -> None:
-    with pytest.raises(UnknownEnvironment, match=r"^There is no environment 'qqqqqqqqqqqq'\.$"):
+    with pytest.raises(UnknownEnvironment, match=r"^Unknown environment 'qqqqqqqqqqqq'\.$"):
         family("qqqqqqqqqqqq")
 
 

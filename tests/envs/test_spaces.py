@@ -36,6 +36,16 @@ def test_observations_must_be_arrays(observations: Space[Any]) -> None:
     assert str(error.value).startswith(f"World has the observation space {observations}, ")
 
 
+def test_a_discrete_space_holds_something() -> None:
+    none = Discrete(2)
+    none.n = np.int64(-1)
+    for kind, world in (("action", World(Discrete(2), none)), ("observation", World(none, Discrete(2)))):
+        with pytest.raises(
+            UnsupportedSpace, match=rf"^World has the {kind} space Discrete\(-1\), .* one {kind}: raise n"
+        ):
+            check_spaces(world)
+
+
 def test_a_registered_environment_is_called_by_its_id() -> None:
     with pytest.raises(UnsupportedSpace, match=r"^Pendulum-v1 has the action space Box"):
         check_spaces(gym.make("Pendulum-v1"))

@@ -12,7 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.linear_model import Ridge
 
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.noise import Fixed
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.linear import LinPSRL, LinUCB, Replicas, play
 from bdqn.linear.agents import lsvi_ucb
 from bdqn.linear.draws import Draws

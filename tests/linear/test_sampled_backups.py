@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.noise import Fixed
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.linear.agents import LinearAgent, linpsrl
 from bdqn.linear.draws import Draws

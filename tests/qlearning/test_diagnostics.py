@@ -13,6 +13,7 @@ import torch
 
 import bdqn
 import bdqn.qlearning.last_layer
+from bdqn.bayes.predictions import predictive_std
 from bdqn.networks.heads import BayesianHead
 from bdqn.qlearning.diagnostics import (
     CALIBRATION_METRICS,
@@ -24,7 +25,7 @@ from bdqn.qlearning.diagnostics import (
     SpreadWarning,
     calibration,
 )
-from bdqn.qlearning.last_layer import LastLayerFit
+from bdqn.qlearning.metric_names import metric_names
 from bdqn.replay.buffer import Replay
 from support.probes import MatchingAction
 
@@ -149,7 +150,7 @@ def test_targets_that_scatter_as_believed_are_found_where_they_are_expected() ->
     action = rng.integers(2, size=len(phi))
     every = np.arange(len(phi))
     mean = head.forward(phi, head.weights).numpy()[every, action]
-    std = head.posterior.predictive_std(head.regressors(phi))[action, every]
+    std = predictive_std(head.posterior, head.regressors(phi))[action, every]
     for scatter, expected in ((1.0, (0.683, 0.954)), (0.5, (0.954, 1.0)), (2.0, (0.383, 0.683))):
         target = torch.from_numpy(mean + scatter * std * rng.standard_normal(len(phi)))
         found = calibration(head, Rows(phi, action, target))
@@ -173,7 +174,7 @@ def test_looking_at_unseen_transitions_leaves_training_as_it_is(
 ) -> None:
     looked = cartpole(**settings).learn(450).agent
     assert all(0 <= looked.metrics[name] <= 1 for name in CALIBRATION_METRICS)
-    monkeypatch.setattr(LastLayerFit, "unseen_rows", lambda _: None)
+    monkeypatch.setattr(type(looked.last_layer), "unseen_rows", lambda _: None)
     blind = cartpole(**settings).learn(450).agent
     assert not blind.metrics.keys() & CALIBRATION_METRICS.keys()
     for name, value in looked.online.state_dict().items():
@@ -251,4 +252,4 @@ def test_the_belief_is_asked_before_it_is_fitted_to_them(monkeypatch: pytest.Mon
 def test_before_the_first_fit_and_without_a_posterior_there_is_nothing_to_calibrate() -> None:
     assert not cartpole().learn(150).agent.metrics.keys() & CALIBRATION_METRICS.keys()
     solved = bdqn.make("ls-dqn", "CartPole-v1", learning_starts=100, buffer_size=400, features=16)
-    assert not {*solved.agent.metric_names} & CALIBRATION_METRICS.keys()
+    assert not {*metric_names(solved.agent)} & CALIBRATION_METRICS.keys()

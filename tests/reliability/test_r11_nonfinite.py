@@ -143,7 +143,7 @@ def test_large_numbers_are_not_refused() -> None:
     with torch.no_grad():
         for parameter in agent.online.parameters():
             parameter.fill_(3e38)
-    agent.check_finite()
+    finite_checks.check_agent(agent)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_replay_memory_gone_bad_is_not_written(part: str, bad: float, tmp_path
     """Clipping would hide an infinite reward from the loss for ever."""
     learner = learner_on(num_envs=3, reward_clip=1.0).learn(120)
     getattr(learner.agent.replay, part)[1, 30] = bad
-    with pytest.raises(NonFiniteError, match=rf"Frame 30 of environment 1 in the replay memory \({part}\)"):
+    with pytest.raises(NonFiniteError, match=rf"Frame 30 of environment 1 in the replay buffer \({part}\)"):
         Checkpoints(tmp_path).save(learner)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
@@ -256,7 +256,7 @@ def test_a_bad_gradient_is_refused_by_the_next_update_and_before_a_save(
         assert_not_saved(learner, tmp_path, whose)
         assert update_until_refused(own, whose) == 0
         own.load_state(good)
-    own.check_finite()
+    finite_checks.check_agent(own)
 
 
 def test_a_gradient_whose_square_overflows_is_found_in_the_optimizer(tmp_path: Path) -> None:
@@ -559,7 +559,7 @@ def test_the_checks_cost_less_than_a_hundredth_of_training(
             finite_checks.check_loss(0.5, own.steps, batch, own.online, own.target)
             finite_checks.check_draw(own.draws.training, own.steps)
         for _ in range(-(-updates // WEIGHT_CHECK)):
-            own.check_finite()
+            finite_checks.check_agent(own)
         checks.append((perf_counter() - start) / decisions)
     ratio = min(checks) / min(training)
     print(

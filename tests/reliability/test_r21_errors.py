@@ -139,6 +139,16 @@ def test_too_little_memory_in_a_refit_is_told_in_a_sentence(
     assert f"bdqn resume {folder} continues from there." in told
 
 
+def test_too_little_memory_in_the_environment_is_told_as_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Crashing.crash_at, Crashing.error = 20, MemoryError("no room for the map")
+    assert main([*TRAIN, "--out", str(tmp_path / "run")]) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("bdqn: Stopped after 19 decisions: step() of Crashing-v0 raised MemoryError: no room for")
+    assert "batch_size" not in told
+
+
 def test_what_spoils_the_agent_is_still_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in the middle of learning leaves an agent that is half what it was."""
 

@@ -272,7 +272,7 @@ def test_a_bad_file_is_refused_with_file_and_key(
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("CartPoel-v1", "There is no environment 'CartPoel-v1'; did you mean CartPole-v1"),
+        ("CartPoel-v1", "Unknown environment 'CartPoel-v1'; did you mean CartPole-v1"),
         ("Pendulum-v1", "Pendulum-v1 has the action space Box"),
     ],
 )

@@ -156,7 +156,8 @@ def head_class(settings: PosteriorSettings) -> type[BayesianHead]:
 
 def head_options(settings: PosteriorSettings) -> dict[str, Any]:
     """The prior over weights, and which weights play which part in training."""
-    from bdqn.bayes.posterior import Fixed, InverseGamma, Prior
+    from bdqn.bayes.noise import Fixed, InverseGamma
+    from bdqn.bayes.posterior import Prior
     from bdqn.networks.heads import Roles
 
     fixed = settings.noise == "fixed"

@@ -56,7 +56,7 @@ class Settings(bdqn_deep.Settings):
 
 def choices(settings: Settings) -> Choices:
     """bdqn-deep's choices with another prior, other draws and another schedule."""
-    from bdqn.qlearning.last_layer import Growth
+    from bdqn.qlearning.growth import Growth
 
     if settings.value_spread and settings.last_layer != "regression":
         raise SettingError("value_spread fits the last layer alone: set last_layer = regression, or value_spread = 0.")

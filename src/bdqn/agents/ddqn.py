@@ -41,12 +41,8 @@ def policy(settings: Settings) -> Policy:
     from bdqn.qlearning.view import QView
 
     def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
-        epsilon = rules.linear_schedule(
-            step,
-            settings.exploration_initial_eps,
-            settings.exploration_final_eps,
-            settings.exploration_decay_steps,
-        )
+        start, end = settings.exploration_initial_eps, settings.exploration_final_eps
+        epsilon = rules.linear_schedule(step, start, end, settings.exploration_decay_steps)
         return rules.epsilon_greedy(q.mean, epsilon, rng)
 
     return epsilon_greedy

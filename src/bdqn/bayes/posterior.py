@@ -10,50 +10,14 @@ Eq. (w) of the paper, with its sigma_eps and sigma read as the variances ``noise
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bdqn.bayes.numerics import (
-    Array,
-    cholesky,
-    estimated_condition_number,
-    require_finite,
-    require_finite_mean,
-    solve,
-    solve_triangle,
-)
-
-
-def _require_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, not {value!r}.")
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Noise of a known variance (the paper's sigma_eps)."""
-
-    var: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_positive(noise_var=self.var)
-
-
-@dataclass(frozen=True)
-class InverseGamma:
-    """Noise of unknown variance ~ InverseGamma(shape, scale), learned from the residuals (Normal-Inverse-Gamma)."""
-
-    shape: float = 2.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_positive(noise_scale=self.scale)
-        if not 1 < self.shape < np.inf:
-            raise ValueError(f"noise_shape must be above 1 (so that the noise has a mean), not {self.shape!r}.")
+from bdqn.bayes.noise import Fixed, Noise, require_positive, sample_noise_var
+from bdqn.bayes.numerics import Array, cholesky, require_finite, require_finite_mean, solve, solve_triangle
 
 
 @dataclass(frozen=True)
@@ -64,18 +28,18 @@ class Prior:
     """
 
     var: float = 1.0
-    noise: Fixed | InverseGamma = Fixed()
+    noise: Noise = field(default_factory=Fixed)
     mean: float | Array = 0.0
 
     def __post_init__(self) -> None:
-        _require_positive(prior_var=self.var)
+        require_positive(prior_var=self.var)
         if not np.isfinite(self.mean).all():
             raise ValueError(f"The prior mean must be finite, not {self.mean!r}.")
 
     @property
     def ridge(self) -> float:
         """What is added to the Gram matrix's diagonal (lambda in the theory)."""
-        return self.noise.var / self.var if isinstance(self.noise, Fixed) else 1.0 / self.var
+        return self.noise.ridge(self.var)
 
 
 @dataclass(frozen=True)
@@ -139,7 +103,7 @@ class Posterior:
     """Belief about the weights of one regression, or of a batch of them along leading axes.
 
     With noise variance v, w ~ N(mean, v (factor factor')^-1). Under InverseGamma noise v itself is uncertain,
-    v ~ InverseGamma(noise_shape, noise_scale), and Q is Student-t; ``noise_shape`` is infinite for fixed noise.
+    v ~ InverseGamma(noise_shape, scale), and Q is Student-t; ``noise_shape`` is infinite for fixed noise.
     """
 
     mean: Array  # (..., d)
@@ -151,31 +115,20 @@ class Posterior:
     def dim(self) -> int:
         return int(self.mean.shape[-1])
 
-    @property
-    def noise_scale(self) -> Array:
-        return self.noise_var * (self.noise_shape - 1.0)
-
     def sample(self, rng: np.random.Generator, size: int | None = None, temperature: float = 1.0) -> Array:
         """Draw weights, (size, ..., d) or (..., d); ``temperature`` multiplies the covariance."""
         shape = self.mean.shape if size is None else (size, *self.mean.shape)
-        noise_var = self._sample_noise_var(rng, shape[:-1])
-        z = rng.standard_normal(shape)
-        columns = z[..., None] if size is None else np.moveaxis(z, 0, -1)  # (..., d, size)
-        spread = self._spread(columns)
-        spread = spread[..., 0] if size is None else np.moveaxis(spread, -1, 0)
-        return np.asarray(self.mean + np.sqrt(temperature * noise_var)[..., None] * spread)
+        noise_var = sample_noise_var(self.noise_var, self.noise_shape, rng, shape[:-1])
+        return self.at(rng.standard_normal(shape), temperature * noise_var)
 
-    def at(self, z: Array) -> Array:
-        """The weights that standard normal numbers z (..., d) stand for: a draw whose randomness the caller owns."""
-        return np.asarray(self.mean + np.sqrt(self.noise_var)[..., None] * self._spread(z[..., None])[..., 0])
-
-    def sample_values(self, x: ArrayLike, rng: np.random.Generator, size: int) -> Array:
-        """Draw x . w at rows x (n, d), each row on its own (cheaper than drawing w). (size, ..., n)"""
-        mean = self.mean @ np.asarray(x, np.float64).T  # (..., n)
-        shape = (size, *mean.shape)
-        # Relative to its expectation, so that std() can be reused: 1 for fixed noise.
-        noise = self._sample_noise_var(rng, shape[:-1]) / self.noise_var
-        return np.asarray(mean + np.sqrt(noise)[..., None] * self.std(x) * rng.standard_normal(shape))
+    def at(self, z: Array, noise_var: Array | None = None) -> Array:
+        """The weights that standard normal numbers z (..., d) or (size, ..., d) stand for; the caller drew those."""
+        single = z.ndim == self.mean.ndim
+        columns = z[..., None] if single else np.moveaxis(z, 0, -1)  # (..., d, size)
+        # factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse.
+        spread = solve_triangle(self.factor, columns, transposed=True)
+        spread = spread[..., 0] if single else np.moveaxis(spread, -1, 0)
+        return np.asarray(self.mean + np.sqrt(self.noise_var if noise_var is None else noise_var)[..., None] * spread)
 
     def std(self, x: ArrayLike) -> Array:
         """Epistemic standard deviation of x . w at rows x (n, d): what more data would remove. (..., n)
@@ -186,18 +139,6 @@ class Posterior:
         x_t = np.broadcast_to(x_t, (*self.mean.shape[:-1], *x_t.shape[-2:]))
         half = solve_triangle(self.factor, x_t)  # (..., d, n)
         return np.asarray(np.sqrt(self.noise_var[..., None] * (half * half).sum(-2)))
-
-    def predictive_std(self, x: ArrayLike) -> Array:
-        """Standard deviation of a new target at rows x: the epistemic part and the noise. (..., n)"""
-        return np.sqrt(self.std(x) ** 2 + self.noise_var[..., None])
-
-    def of(self, action: int) -> Posterior:
-        """The belief about one of a batch of regressions."""
-        return Posterior.from_state({name: part[action] for name, part in self.state().items()})
-
-    def condition_number(self) -> Array:
-        """Condition number of the precision, estimated in the 1-norm from its factor. (...)"""
-        return estimated_condition_number(self.factor)
 
     def state(self) -> dict[str, Array]:
         return {
@@ -211,38 +152,15 @@ class Posterior:
     def from_state(cls, state: Mapping[str, Array]) -> Posterior:
         return cls(state["mean"], state["factor"], state["noise_var"], state["noise_shape"])
 
-    def _spread(self, z: Array) -> Array:
-        """factor' u = z  gives  u ~ N(0, (factor factor')^-1): one triangular solve, no inverse."""
-        return solve_triangle(self.factor, z, transposed=True)
-
-    def _sample_noise_var(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        known = np.isinf(self.noise_shape)
-        if known.all():
-            return np.broadcast_to(self.noise_var, shape)
-        return np.asarray(self.noise_scale / rng.standard_gamma(self.noise_shape, shape))
-
 
 def fit(moments: Moments, prior: Prior) -> Posterior:
     """The posterior of Eq. (w), by the Cholesky factor of gram + ridge I."""
     require_finite(moments.gram, moments.cross, moments.squares)
-    ridge = prior.ridge
-    factor = cholesky(moments.gram + ridge * np.eye(moments.cross.shape[-1]))
+    factor = cholesky(moments.gram + prior.ridge * np.eye(moments.cross.shape[-1]))
     # Centring on the prior mean keeps one formula for zero and non-zero means: w - m0 has a zero-mean prior.
     centre = np.broadcast_to(np.asarray(prior.mean, np.float64), moments.cross.shape)
     residual_cross = moments.cross - (moments.gram @ centre[..., None])[..., 0]
     shift = solve(factor, residual_cross[..., None])[..., 0]
     mean = centre + shift
     require_finite_mean(mean)
-    if isinstance(prior.noise, Fixed):
-        batch = moments.count.shape
-        return Posterior(mean, factor, np.full(batch, prior.noise.var), np.full(batch, np.inf))
-    shape = prior.noise.shape + moments.count / 2
-    # The scale grows by half of: squared residuals of the mean + ridge |mean - prior mean|^2.
-    residual_squares = (
-        moments.squares
-        - 2 * (centre * moments.cross).sum(-1)
-        + (centre * (moments.gram @ centre[..., None])[..., 0]).sum(-1)
-    )
-    explained = (shift * residual_cross).sum(-1)
-    scale = prior.noise.scale + np.maximum(residual_squares - explained, 0.0) / 2
-    return Posterior(mean, factor, scale / (shape - 1.0), shape)
+    return Posterior(mean, factor, *prior.noise.given(moments, centre, shift))

@@ -73,6 +73,10 @@ def _run(arguments: list[str]) -> int:
             raise
         silence(sys.stdout)
         raise RunFailed(f"Cannot write to standard output: {error.strerror}.") from error
+    except ValueError as error:
+        if isinstance(error, SettingError) or sys.stdout is None or not sys.stdout.closed:
+            raise
+        raise RunFailed("The environment closed standard output, so nothing can be printed: correct it.") from error
     return code
 
 

@@ -46,7 +46,8 @@ def run(argv: list[str]) -> int:
         print(f"  {printable(finding)}")
     if not levels["error"]:
         with user_errors():
-            print(f"  {printable(_learner_line(args.env, kwargs))}")
+            line = _learner_line(args.env, kwargs)
+        print(f"  {printable(line)}")
     print(f"{levels['error']} error(s), {levels['warning']} warning(s), {levels['note']} note(s)")
     return 2 if levels["error"] else 0
 

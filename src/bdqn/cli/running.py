@@ -19,7 +19,7 @@ from bdqn.bayes.numerics import PosteriorError
 from bdqn.cli.common import NotSaved, RunCrashed, RunFailed, print_rows, say
 from bdqn.config.memory import is_out_of_memory
 from bdqn.config.settings import SettingError
-from bdqn.envs import BadAnswer, describe
+from bdqn.envs import BadAnswer, blamed, describe
 from bdqn.qlearning.finite_checks import NonFiniteError
 from bdqn.runs import exit_codes
 from bdqn.runs.directory import DirectoryLost, DirectoryRemoved
@@ -184,6 +184,8 @@ def _latest_checkpoint(checkpoints: Checkpoints, commands: NextCommands) -> str:
 def _unexpected(error: BaseException, learner: Learner, left: str) -> RunFailed:
     """Explain an unexpected error. Prints its traceback, which the author of an environment needs."""
     if is_out_of_memory(error):
+        if reason := blamed(error):  # an environment's own shortage: smaller settings of ours do not help
+            return RunFailed(f"{_stopped(learner)}: {reason} {left}")
         place, lower = " in a refit", "posterior_batch_size or features"
         if not learner.agent.fit_due:
             place, lower = "", "buffer_size, batch_size or features"

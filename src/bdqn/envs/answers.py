@@ -47,6 +47,17 @@ class EnvironmentWarning(UserWarning):
     """An environment differs from its declaration, or was restarted."""
 
 
+def offers_masks(env: gym.Env[Any, Any]) -> bool:
+    """Whether it has a method action_masks(); its own __getattr__ is asked, and may fail."""
+    try:
+        return env.has_wrapper_attr("action_masks")
+    except Exception as error:
+        raise BadAnswer(
+            f"{name_of(env)} raised {type(error).__name__} when it was asked for action_masks: its __getattr__ must "
+            "raise AttributeError for what it does not have."
+        ) from error
+
+
 class Expected:
     """What the Box of an environment's observations declares."""
 
@@ -59,7 +70,7 @@ class Expected:
         self.kept = np.dtype(np.float32) if self.dtype == np.float64 else self.dtype
         self.declares = self._declares()
         self._anything_goes = self._holds_all_of_its_type()  # as images do, which are large
-        if env.has_wrapper_attr("action_masks"):
+        if offers_masks(env):
             self._say("mask", MASK.format(self.name, "action_masks()"))
         for kind, text, space in (
             ("actions", MANY_ACTIONS, env.action_space),

@@ -77,7 +77,7 @@ def find_spec(env_id: str) -> EnvSpec:
             if re.search(r"^ALE/|NoFrameskip-v\d+$", name):
                 raise
     if name not in gym.registry:
-        raise UnknownEnvironment(f"There is no environment {env_id!r}{_suggest(name)}")
+        raise UnknownEnvironment(f"Unknown environment {env_id!r}{_suggest(name)}")
     return gym.registry[name]
 
 

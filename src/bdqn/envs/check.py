@@ -28,6 +28,7 @@ from bdqn.envs.answers import (
     EnvironmentWarning,
     Expected,
     expected_of,
+    offers_masks,
 )
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close
@@ -93,7 +94,7 @@ def _findings(
     yield from _about_observations(seen)
     yield from _about_rewards(seen)
     yield from _about_episodes(seen, env)
-    if seen.masks or env.has_wrapper_attr("action_masks"):
+    if seen.masks or offers_masks(env):
         offered = 'info["action_mask"]' if seen.masks else "action_masks()"
         yield Finding("warning", "action masks", MASK.format(name_of(env), offered))
     yield about_seeds(env, seed)

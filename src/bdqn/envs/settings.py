@@ -100,7 +100,7 @@ class AtariSettings:
         if self.protocol not in PROTOCOLS:
             nearest = get_close_matches(self.protocol.lower(), PROTOCOLS, n=1, cutoff=0.0)[0]
             raise ValueError(
-                f"There is no Atari protocol {self.protocol!r}; did you mean {nearest!r}? "
+                f"Unknown Atari protocol {self.protocol!r}; did you mean {nearest!r}? "
                 f"The protocols are {', '.join(PROTOCOLS)}."
             )
         if self.max_episode_frames is not None and self.max_episode_frames < 0:

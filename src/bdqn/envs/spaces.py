@@ -31,6 +31,9 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
             f"{name} has the observation space {observations}, but bdqn needs Box or Discrete: "
             "wrap the environment in gymnasium.wrappers.FlattenObservation."
         )
+    for kind, space in (("action", actions), ("observation", observations)):
+        if isinstance(space, spaces.Discrete) and space.n < 1:
+            raise UnsupportedSpace(f"{name} has the {kind} space {space}, but bdqn needs at least one {kind}: raise n.")
     if isinstance(observations, spaces.Box) and (not observations.shape or 0 in observations.shape):
         raise UnsupportedSpace(
             f"{name} has the observation space {observations} of shape {observations.shape}, but bdqn needs at least "

@@ -8,7 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from bdqn.bayes.posterior import Fixed, Prior
+from bdqn.bayes.noise import Fixed
+from bdqn.bayes.posterior import Prior
 from bdqn.config.settings import setting
 from bdqn.linear.agents import (
     Agent,

@@ -8,11 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bdqn.qlearning.draws import Draws
+from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
 
 if TYPE_CHECKING:
     from bdqn.qlearning.agent import QAgent
-    from bdqn.qlearning.rules import Actions
     from bdqn.qlearning.view import QView
+
+
+def choose(
+    agent: QAgent, view: QView, rng: np.random.Generator, *, greedy: bool = False, epsilon: float = 0.0
+) -> Actions:
+    """By the policy, or greedily under the mean; ``epsilon`` is the share of uniformly random actions on top."""
+    if greedy and agent.choices.learns:  # an agent that never learns has no mean: what it does is its policy
+        return epsilon_greedy(view.mean, epsilon, rng)
+    actions = agent.choices.policy(view, agent.steps, rng)
+    if not epsilon:
+        return actions
+    return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)
 
 
 class Actor:
@@ -33,7 +45,7 @@ class Actor:
 
     def choose(self, view: QView) -> Actions:
         """One action for each environment."""
-        return self._agent.choose(view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
+        return choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
 
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64]) -> None:
         """Each environment has taken a decision; in some an episode ended with it."""

@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bdqn.config.seeding import generator
 from bdqn.config.settings import Training
 from bdqn.networks.heads import Index
 from bdqn.networks.optimizers import make_optimizer
@@ -29,16 +28,14 @@ from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
 from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent_state import agent_state, load_agent_state
-from bdqn.qlearning.boldness import METRICS as BOLDNESS_METRICS
-from bdqn.qlearning.boldness import Boldness
 from bdqn.qlearning.choices import Choices
-from bdqn.qlearning.draws import Draws
-from bdqn.qlearning.finite_checks import check_loss, check_network, check_optimizer, check_start, check_step
-from bdqn.qlearning.last_layer import NEVER, LastLayerFit
-from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
+from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step
+from bdqn.qlearning.last_layer import NEVER
+from bdqn.qlearning.parts import make_draws, make_fit, make_generators, make_replay
+from bdqn.qlearning.rules import Actions, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.buffer import Batch
 
 if TYPE_CHECKING:
     from bdqn.envs.interaction import Step
@@ -74,29 +71,11 @@ class QAgent:
         ).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
-        self.replay = Replay(
-            training.buffer_size,
-            spec.shape,
-            spec.dtype,
-            num_envs,
-            spec.stack,
-            packed=training.pack_frames,
-            n_steps=training.n_steps,
-            members=choices.members,
-        )
-        optional = {"masks": choices.masks is not None, "boldness": choices.bold_decay > 0}
-        names = ("explore", "draw", "replay", "refit", *(name for name, there in optional.items() if there))
-        self.rngs = {name: generator(seed, name) for name in names}
+        self.replay = make_replay(choices, training, spec, num_envs)
+        self.rngs = make_generators(choices, seed)
         self.targets = TDTargets(self.online, self.target, training, self.device)
-        boldness = None
-        if choices.bold_decay:
-            boldness = Boldness(choices.bold_decay, training.gamma, num_envs, self.rngs["boldness"])
-        self.draws = Draws(self.online.head, choices.redraw, num_envs, self.rngs["draw"], boldness)
-        self.last_layer: LastLayerFit | None = None
-        if choices.fit is not None:
-            self.last_layer = LastLayerFit(
-                choices.fit, self.targets, self.replay, self.draws, self.rngs, choices.bootstrap
-            )
+        self.draws = make_draws(choices, self.online.head, training.gamma, num_envs, self.rngs)
+        self.last_layer = make_fit(choices, self.targets, self.replay, self.draws, self.rngs)
         self.steps = 0  # decisions, over all environments
         self.updates = 0
         self.metrics: dict[str, float] = {}
@@ -115,16 +94,7 @@ class QAgent:
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
             return uniform(rng, len(obs), self.num_actions)
-        return self.choose(self.view(obs, self.draws.acting), rng)
-
-    def choose(self, view: QView, rng: np.random.Generator, *, greedy: bool = False, epsilon: float = 0.0) -> Actions:
-        """By the policy, or greedily under the mean; ``epsilon`` is the share of uniformly random actions on top."""
-        if greedy and self.choices.learns:  # an agent that never learns has no mean: what it does is its policy
-            return epsilon_greedy(view.mean, epsilon, rng)
-        actions = self.choices.policy(view, self.steps, rng)
-        if not epsilon:
-            return actions
-        return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)
+        return self.choices.policy(self.view(obs, self.draws.acting), self.steps, rng)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
@@ -162,18 +132,16 @@ class QAgent:
         return min(self.steps, self.replay.seen) >= self.training.learning_starts
 
     def _learn_what_is_due(self, before: int) -> None:
-        training = self.training
-        for _ in range(self._intervals_passed(before, training.train_freq)):
+        for _ in range(self._intervals_passed(before, self.training.train_freq)):
             self.update()
+        sync_due = self._intervals_passed(before, self.training.target_update_interval) > 0
+        if (last_layer := self.last_layer) is not None:
+            if fit_due := last_layer.schedule(self.steps, self._intervals_passed(before, last_layer.choice.interval)):
+                self.metrics |= last_layer.prepare()
+            sync_due = fit_due if last_layer.choice.growth else sync_due
         # The fit comes after it: the posterior must be fitted to the features that the target evaluates it on.
-        if self.last_layer is None or not self.last_layer.choice.growth:
-            if self._intervals_passed(before, training.target_update_interval):
-                self.sync()
-            if self.last_layer is not None:
-                self.last_layer.schedule(self._intervals_passed(before, self.last_layer.choice.interval))
-        elif self.last_layer.schedule_by_growth(self.steps):
+        if sync_due:
             self.sync()
-            self.metrics |= self.last_layer.prepare()
 
     def _intervals_passed(self, before: int, interval: int) -> int:
         """How many multiples of ``interval``, counted from the start of learning, the last step passed."""
@@ -194,7 +162,7 @@ class QAgent:
         if self.last_layer is not None:
             self.last_layer.collect(phi, batch, target)
         if self.updates % WEIGHT_CHECK == 0:
-            self.check_finite()
+            check_agent(self)
 
     def loss(self, batch: Batch) -> Tensor:
         """Alg. 3, the update line: the squared (or Huber) error of the predicting index against the target."""
@@ -242,24 +210,8 @@ class QAgent:
     def fit_last_layer(self, stop: Callable[[], bool] = NEVER) -> bool:
         """Fit the last layer now, if it has a closed form; says whether that was done before ``stop()`` held."""
         metrics = {} if self.last_layer is None else self.last_layer.run(self.steps, stop)
-        self.metrics |= metrics or {}
-        if self.draws.boldness is not None:
-            self.metrics |= self.draws.boldness.metrics()
+        self.metrics |= (metrics or {}) | self.draws.metrics()
         return metrics is not None
-
-    def check_finite(self) -> None:
-        """Refuse any weight, any part of the belief and any of the optimizer's averages that is not finite."""
-        check_network("online", self.online, self.steps)
-        check_network("target", self.target, self.steps)
-        check_optimizer(self.optimizer, self.steps)
-        self.draws.check_finite()
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """Every metric that this agent will ever report."""
-        loss = ("train/loss",) if self.choices.learns else ()
-        bold = () if self.draws.boldness is None else BOLDNESS_METRICS
-        return loss + (() if self.last_layer is None else self.last_layer.metric_names) + bold
 
     def state(self) -> dict[str, Any]:
         """Everything but the replay buffer, as nested dictionaries of tensors, arrays and JSON values (not copies)."""

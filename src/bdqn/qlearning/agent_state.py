@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bdqn.qlearning.metric_names import metric_names
 from bdqn.storage.state_files import require_like
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def load_agent_state(agent: QAgent, state: Mapping[str, Any]) -> None:
         agent.last_layer.load_state(state)
     agent.targets.in_sync, agent.targets.reward_unit = bool(state["in_sync"]), float(state["reward_unit"])
     agent.steps, agent.updates = int(state["steps"]), int(state["updates"])
-    known = agent.metric_names
+    known = metric_names(agent)
     agent.metrics = {name: float(value) for name, value in state["metrics"].items() if name in known}
     for name, rng in agent.rngs.items():
         rng.bit_generator.state = state["generators"][name]

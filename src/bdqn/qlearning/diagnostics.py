@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bdqn.bayes.posterior import Moments
+from bdqn.bayes.predictions import condition_number, of_action, predictive_std
 from bdqn.networks.heads import Index, RegressionHead
 from bdqn.qlearning.view import QView
 
@@ -52,7 +53,7 @@ def calibration(head: RegressionHead, unseen: Rows) -> dict[str, float]:
     x, std = head.regressors(unseen.phi), np.empty(len(unseen.action))
     for action in np.unique(unseen.action):
         taken = unseen.action == action
-        std[taken] = head.posterior.of(action).predictive_std(x[taken])
+        std[taken] = predictive_std(of_action(head.posterior, action), x[taken])
     mean = QView(head, unseen.phi, None).mean[np.arange(len(x)), unseen.action]
     error = np.abs(unseen.target.cpu().numpy() - mean)
     return {name: float((error <= width * std).mean()) for name, width in CALIBRATION_METRICS.items()}
@@ -76,7 +77,7 @@ class PosteriorWatch:
             np.median(top_two[:, -1] - top_two[:, 0]),
             (view.draw.argmax(1) != view.mean.argmax(1)).mean(),
             head.posterior.noise_var.mean(),
-            head.posterior.condition_number().max(),
+            condition_number(head.posterior).max(),
             moments.count.min(),
             phi[:, : head.shape.num_features].norm(dim=1).mean(),  # a frozen prior's outputs may follow them
             head.get_buffer("weights").norm(dim=1).mean(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bdqn.qlearning.boldness import BOLD, Boldness
 from bdqn.qlearning.finite_checks import check_draw
 
 if TYPE_CHECKING:
@@ -35,17 +34,10 @@ class Draws:
     head's mean stands for all of them.
     """
 
-    def __init__(
-        self,
-        head: Head,
-        redraw: Redraw | None,
-        num_envs: int,
-        rng: np.random.Generator,
-        boldness: Boldness | None = None,
-    ) -> None:
-        """``boldness`` decides where bold draws act; the training draw is never bold."""
+    metric_names: tuple[str, ...] = ()
+
+    def __init__(self, head: Head, redraw: Redraw | None, num_envs: int, rng: np.random.Generator) -> None:
         self._head, self._redraw, self._num_envs, self._rng = head, redraw, num_envs, rng
-        self.boldness = boldness
         self._steps = 0  # decisions, over all environments
         self._env_steps = 0  # decisions of each environment
         self.training: Index = None
@@ -69,13 +61,12 @@ class Draws:
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64]) -> None:
         """Each environment has taken one more decision; in some an episode ended with it."""
         before, self._steps, self._env_steps = self._steps, self._steps + self._num_envs, self._env_steps + 1
-        redraw = self._redraw
-        if redraw is None:
-            return
-        if self.boldness is not None:
-            switching = self.boldness.add(reward, ended) & ~ended  # where an episode ends there is a new draw anyway
-            if switching.any():
-                self._renew_acting(np.flatnonzero(switching))
+        if self._redraw is not None:
+            self._renew_what_is_due(self._redraw, before, ended, reward)
+
+    def _renew_what_is_due(
+        self, redraw: Redraw, before: int, ended: NDArray[np.bool_], reward: NDArray[np.float64]
+    ) -> None:
         if ended.any():
             self.start_episodes(np.flatnonzero(ended))
         if redraw.steps and self._steps // redraw.steps > before // redraw.steps:
@@ -94,45 +85,29 @@ class Draws:
     def _renew_acting(self, envs: NDArray[np.int64]) -> None:
         if self.training is None or self._redraw is None:
             return
-        bold = np.zeros(len(envs), np.bool_) if self.boldness is None else self.boldness.kinds[envs] == BOLD
-        if self._num_envs == 1 and not self._redraw.acting_steps and not bold.any():
+        if self._num_envs == 1 and not self._redraw.acting_steps:
             self.acting = self.training[None]
-        elif not bold.any() and (self.acting is None or len(envs) == self._num_envs):
+        elif self.acting is None or len(envs) == self._num_envs:
             self.acting = self._draw(self._num_envs)
         else:
-            self._place(envs[~bold], self._draw)
-            self._place(envs[bold], self._draw_bold)
-
-    def _place(self, envs: NDArray[np.int64], draw: Callable[[int], Index]) -> None:
-        if not len(envs):
-            return
-        draws = draw(len(envs))
-        assert draws is not None
-        if self.acting is None:
-            self.acting = draws[:1].repeat_interleave(self._num_envs, 0)
-        self.acting[torch.as_tensor(envs)] = draws
-
-    def _draw_bold(self, count: int) -> Index:
-        draw = self._head.draw_bold(self._rng, count)
-        check_draw(draw, self._steps)
-        return draw
+            draws = self._draw(len(envs))
+            assert draws is not None
+            self.acting[torch.as_tensor(envs)] = draws
 
     def _draw(self, count: int) -> Index:
         draw = self._head.draw(self._rng, count)
         check_draw(draw, self._steps)
         return draw
 
-    def check_finite(self) -> None:
-        """Refuse a draw that is not finite."""
-        for draw in (self.training, self.acting):
-            check_draw(draw, self._steps)
+    def metrics(self) -> dict[str, float]:
+        """What there is to report of them."""
+        return {}
 
     def state(self) -> dict[str, Any]:
-        indices = (("training", self.training), ("acting", self.acting))
+        indices = {"training": self.training, "acting": self.acting}
         return {
-            "indices": {name: index for name, index in indices if index is not None},
+            "indices": {name: index for name, index in indices.items() if index is not None},
             "env_steps": self._env_steps,
-            **({} if self.boldness is None else {"boldness": self.boldness.state()}),
         }
 
     def load_state(self, state: Mapping[str, Any], device: torch.device) -> None:
@@ -141,5 +116,3 @@ class Draws:
         self.training, self.acting = indices.get("training"), indices.get("acting")
         self._env_steps = int(state["env_steps"])
         self._steps = self._env_steps * self._num_envs
-        if self.boldness is not None:
-            self.boldness.load_state(state["boldness"])

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from bdqn.envs.interaction import Step
     from bdqn.networks.optimizers import Optimizer
     from bdqn.networks.qnetwork import QNetwork
+    from bdqn.qlearning.agent import QAgent
     from bdqn.replay.buffer import Batch
 
 _ENVIRONMENT = "The environment gave it: look there, or bound what it gives with a wrapper."
 _MEMORY = "It was when it came in: look for code that writes there, or for faulty memory."
 _TRAINING = "Training has diverged: lower learning_rate, or set reward_clip or reward_scaling."
-_LARGEST = float(np.finfo(np.float32).max)  # the replay memory keeps rewards in float32
+_LARGEST = float(np.finfo(np.float32).max)  # the replay buffer keeps rewards in float32
 
 
 class NonFiniteError(ArithmeticError):
@@ -63,6 +64,15 @@ def check_loss(loss: float, now: int, batch: Batch, online: QNetwork, target: QN
     raise NonFiniteError(f"The loss ({loss})", now)
 
 
+def check_agent(agent: QAgent) -> None:
+    """Refuse any weight, any part of the belief, any draw and any of the optimizer's averages that is not finite."""
+    check_network("online", agent.online, agent.steps)
+    check_network("target", agent.target, agent.steps)
+    check_optimizer(agent.optimizer, agent.steps)
+    for draw in (agent.draws.training, agent.draws.acting):
+        check_draw(draw, agent.steps)
+
+
 def check_network(name: str, network: QNetwork, now: int) -> None:
     """Refuse a network with a weight, or a posterior, that is not finite."""
     for part, tensor in _parts(network):
@@ -84,11 +94,11 @@ def check_draw(draw: Tensor | None, now: int) -> None:
 
 
 def check_records(records: Mapping[str, NDArray[Any]], env: int, start: int) -> None:
-    """Refuse a stretch of the replay memory that has gone bad since it was seen; ``start`` is its first frame."""
+    """Refuse a stretch of the replay buffer that has gone bad since it was seen; ``start`` is its first frame."""
     for name, values in records.items():
         if not _all_finite(values):
             frame = start + int(np.argwhere(~np.isfinite(values))[0][0])
-            raise NonFiniteError(f"Frame {frame:,} of environment {env} in the replay memory ({name})", None, _MEMORY)
+            raise NonFiniteError(f"Frame {frame:,} of environment {env} in the replay buffer ({name})", None, _MEMORY)
 
 
 def _require_finite(what: str, tensor: Tensor, now: int) -> None:

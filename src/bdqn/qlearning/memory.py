@@ -12,8 +12,8 @@ from bdqn.replay.buffer import bytes_per_frame
 
 
 def check_agent_memory(spec: ObservationSpec, num_actions: int, choices: Choices, training: Training) -> None:
-    """Refuse minibatches, a posterior or a replay memory that cannot fit beside one another."""
-    taken = check_batch_memory(training.batch_size, spec)
+    """Refuse minibatches, a posterior or a replay buffer that cannot fit beside one another."""
+    taken = check_batch_memory(training.batch_size, spec, num_actions)
     if choices.fit:
         dim = training.features + choices.fit.frozen_features
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
@@ -22,28 +22,30 @@ def check_agent_memory(spec: ObservationSpec, num_actions: int, choices: Choices
 
 
 def check_replay_memory(training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0) -> None:
-    """Refuse a replay memory that cannot fit beside what is ``taken`` already, and say which would."""
+    """Refuse a replay buffer that cannot fit beside what is ``taken`` already, and say which would."""
     buffer_size = training.buffer_size
     per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:
         raise SettingError(
-            f"A replay memory of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
+            f"A replay buffer of {buffer_size:,} frames needs {buffer_size * per_frame / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: set buffer_size to at most {fits:,}."
         )
 
 
-def check_batch_memory(batch_size: int, spec: ObservationSpec) -> int:
+def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int) -> int:
     """Refuse minibatches that cannot fit; gives what they need."""
     numbers = max(int(np.prod(spec.shape)), spec.categories)
     per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
+    per_row += 4 * num_actions * 4  # Q-values: predicted, of both networks at the next observation, and a gradient
     free = free_memory()
     fits = int(0.9 * free / per_row)
     if batch_size > fits:
         raise SettingError(
             f"Minibatches of {batch_size:,} transitions need {batch_size * per_row / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set batch_size to at most {fits:,}."
+            f"{free / 1e9:.1f} GB are free: "
+            + (f"set batch_size to at most {fits:,}." if fits else "make observations smaller, or offer fewer actions.")
         )
     return batch_size * per_row
 
@@ -62,6 +64,7 @@ def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int
         fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
         raise SettingError(
             f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
+            f"{free / 1e9:.1f} GB are free: "
+            + (f"set features to at most {fits:,}." if fits else "offer fewer actions.")
         )
     return needed

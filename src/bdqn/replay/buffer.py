@@ -204,7 +204,7 @@ class Replay:
             missing -= len(found[-1])
             if not missing:
                 return np.divmod(np.concatenate(found), filled)
-        raise ValueError("The replay memory holds no transition to sample yet.")
+        raise ValueError("The replay buffer holds no transition to sample yet.")
 
     def gather(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Batch:
         """The transitions that stand at these places."""

@@ -1,4 +1,4 @@
-"""Frames kept packed: an array of frames, as far as a replay memory uses one, in a fraction of its memory.
+"""Frames kept packed: an array of frames, as far as a replay buffer uses one, in a fraction of its memory.
 
 Screens of games are mostly background: zlib at its fastest makes those of Pong ten times smaller, and unpacks a
 minibatch's in a millisecond.

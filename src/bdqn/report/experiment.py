@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from textwrap import TextWrapper
 from types import MappingProxyType
 
 import numpy as np
@@ -25,6 +26,7 @@ from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"
 FEWEST = 5  # seeds for a verdict: an interval of two seeds misses the truth every other time, of five once in six
+_POINT = TextWrapper(120, "- ", "  ", break_long_words=False, break_on_hyphens=False)
 Lines = Mapping[str, Mapping[str, str]]  # in a figure: name of a line -> value of the setting -> group
 
 
@@ -80,8 +82,9 @@ class Page:
         self._parts.append(text)
 
     def points(self, sentences: Sequence[str]) -> None:
+        """Add a list, in lines of the width of a page."""
         if sentences:
-            self.say("\n".join(f"- {sentence}" for sentence in sentences))
+            self.say("\n".join(_POINT.fill(sentence) for sentence in sentences))
 
     def table(self, rows: Sequence[Row]) -> None:
         self.cells(layout(rows))

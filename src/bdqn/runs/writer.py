@@ -25,6 +25,7 @@ import torch
 from bdqn.config.extras import missing
 from bdqn.config.settings import SettingError
 from bdqn.envs import describe
+from bdqn.qlearning.metric_names import metric_names
 from bdqn.runs.progress import notify, rate
 from bdqn.storage import atomic, safe_files
 from bdqn.storage.csv_table import Table, columns_of
@@ -77,7 +78,7 @@ class RunWriter:
         self.folder = folder
         self.claim = claim
         self.status = "running"
-        self._metrics = learner.agent.metric_names
+        self._metrics = metric_names(learner.agent)
         state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
         _check_state(state)
         self._rows = dict(state["rows"])

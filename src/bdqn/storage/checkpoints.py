@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
 from bdqn.storage.origin import about, changes
@@ -101,7 +102,7 @@ class Checkpoints:
             score: Selects the best checkpoint. A checkpoint without a score is never the best.
             evaluation_due: An evaluation is still due at this decision, which may be saved again after it.
         """
-        learner.agent.check_finite()
+        check_agent(learner.agent)
         files = self._files(learner)
         due = "refit" if learner.agent.fit_due else "evaluation" if evaluation_due else ""
         folder = self.folder / checkpoint_files.name_of(learner.num_timesteps, due)

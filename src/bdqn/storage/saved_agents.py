@@ -18,6 +18,7 @@ from bdqn.agents.bdqn import PosteriorSettings
 from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.config.resolve import Configuration, configure
 from bdqn.config.settings import SettingError, Supervision, build
+from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
 from bdqn.storage.origin import about
@@ -39,7 +40,7 @@ def save(learner: Learner, path: str | Path) -> None:
     complete = {*AGENT, checkpoint_files.MANIFEST, checkpoint_files.CHECKSUM}
     if not (names_in(folder) in (set(), complete) and all(names_in(left) <= complete for left in (new, old))):
         raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
-    learner.agent.check_finite()
+    check_agent(learner.agent)
     atomic.discard(new)
     checkpoint_files.write(new, learner.num_timesteps, about(learner), agent_files(learner))
     atomic.discard(old)

@@ -301,7 +301,7 @@ def play(
             agent.fit_last_layer()
             while len(finished) < episodes:
                 view = agent.view(envs.obs, agent.draws.acting)
-                actions = agent.choose(view, agent.rngs["explore"])
+                actions = agent.choices.policy(view, agent.steps, agent.rngs["explore"])
                 differing += int((actions != rules.greedy(view.mean)).sum())
                 step = envs.step(actions)
                 agent.observe(actions, step)

@@ -1,18 +1,16 @@
-"""What every head offers. A head implements all of it, or inherits what is written here."""
+"""What every head offers: features, Q-values under an index, and indices to act by and to train with."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bdqn.bayes.posterior import Posterior
-from bdqn.networks.heads.belief import QBelief
+from bdqn.networks.heads.belief import NoBelief
 from bdqn.networks.torsos import Chain, dense_layers, initialise
 
 Index = Tensor | None
@@ -39,15 +37,12 @@ class TrainingIndices(NamedTuple):
     evaluate: Index
 
 
-class Head(nn.Module, ABC):
+class Head(NoBelief, nn.Module, ABC):
     """Owns the dense layers after the torso, gives features phi, and turns phi into Q-values under an index.
 
     An index counts for a whole batch, or there is one per row. ``None`` is the index of a head with a single
     Q-function, and of the mean of one that needs no numbers to say it.
     """
-
-    posterior: Posterior | None = None
-    fitted = True  # whether its Q-values mean anything yet
 
     def __init__(self, shape: HeadShape) -> None:
         super().__init__()
@@ -81,21 +76,6 @@ class Head(nn.Module, ABC):
     def draw_bold(self, rng: np.random.Generator, count: int) -> Index:
         """``count`` indices that look further past what is known; a head without such gives its ordinary ones."""
         return self.draw(rng, count)
-
-    def q_of_draws(self, phi: Tensor) -> Tensor | None:
-        """Q under each index that ``draw`` picks from (draws, batch, actions); None: it makes new ones each time."""
-        return None
-
-    def belief_at(self, phi: Tensor) -> QBelief | None:
-        """What it believes about Q; None: it keeps no posterior."""
-        return None
-
-    def belief_state(self) -> dict[str, Any]:
-        """What it believes beyond its weights and buffers."""
-        return {"posterior": {}, "fitted": self.fitted}
-
-    def load_belief_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what ``belief_state`` gave."""
 
 
 def trained_layers(shape: HeadShape, generator: torch.Generator) -> tuple[Chain, nn.Linear]:

@@ -1,13 +1,17 @@
-"""What a head with a posterior believes about Q at some observations."""
+"""What heads say about their belief: where they have a posterior, Q at some observations under it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Posterior
+from bdqn.bayes.predictions import sample_values
 
 
 @dataclass(frozen=True)
@@ -38,4 +42,26 @@ class QBelief:
         """``count`` draws of Q; all draws that it picks from, where those are fixed. (draws, n, actions)"""
         if self.draws is not None:
             return self.draws
-        return np.swapaxes(self.posterior.sample_values(self.x, rng, count) + self.offsets, -1, -2)
+        return np.swapaxes(sample_values(self.posterior, self.x, rng, count) + self.offsets, -1, -2)
+
+
+class NoBelief:
+    """What a head without a posterior says of its belief; one with a posterior overrides it."""
+
+    posterior: Posterior | None = None
+    fitted = True  # whether its Q-values mean anything yet
+
+    def q_of_draws(self, phi: Tensor) -> Tensor | None:
+        """Q under each index that ``draw`` picks from (draws, batch, actions); None: it makes new ones each time."""
+        return None
+
+    def belief_at(self, phi: Tensor) -> QBelief | None:
+        """What it believes about Q; None: it keeps no posterior."""
+        return None
+
+    def belief_state(self) -> dict[str, Any]:
+        """What it believes beyond its weights and buffers."""
+        return {"posterior": {}, "fitted": self.fitted}
+
+    def load_belief_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what ``belief_state`` gave."""

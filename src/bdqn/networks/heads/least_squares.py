@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bdqn.bayes.noise import Fixed
 from bdqn.bayes.numerics import Array
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions
 from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.linear import LinearHead

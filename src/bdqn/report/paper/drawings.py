@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
+from bdqn.bayes.noise import Fixed
+from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.report.figures import COLORS, encoded, name_axes
 from bdqn.report.html import Html, png_uri, tag
 from bdqn.report.paper.illustrations import Belief, exploration_figure, safety_figure

@@ -1,0 +1,69 @@
+"""Draws of two kinds: modest ones, and bold ones in the environments where those pay (`boldness`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bdqn.qlearning.boldness import BOLD, METRICS, Boldness
+from bdqn.qlearning.draws import Draws, Redraw
+from bdqn.qlearning.finite_checks import check_draw
+
+if TYPE_CHECKING:
+    from bdqn.networks.heads import Head, Index
+
+
+class BoldDraws(Draws):
+    """Draws of which ``boldness`` decides where bold ones act; the training draw is never bold."""
+
+    metric_names = METRICS
+
+    def __init__(
+        self, head: Head, redraw: Redraw | None, num_envs: int, rng: np.random.Generator, boldness: Boldness
+    ) -> None:
+        self.boldness = boldness
+        super().__init__(head, redraw, num_envs, rng)
+
+    def _renew_what_is_due(
+        self, redraw: Redraw, before: int, ended: NDArray[np.bool_], reward: NDArray[np.float64]
+    ) -> None:
+        switching = self.boldness.add(reward, ended) & ~ended  # where an episode ends there is a new draw anyway
+        if switching.any():
+            self._renew_acting(np.flatnonzero(switching))
+        super()._renew_what_is_due(redraw, before, ended, reward)
+
+    def _renew_acting(self, envs: NDArray[np.int64]) -> None:
+        bold = self.boldness.kinds[envs] == BOLD
+        if self.training is None or self._redraw is None or not bold.any():
+            super()._renew_acting(envs)
+        else:
+            self._place(envs[~bold], self._draw)
+            self._place(envs[bold], self._draw_bold)
+
+    def _place(self, envs: NDArray[np.int64], draw: Callable[[int], Index]) -> None:
+        if not len(envs):
+            return
+        draws = draw(len(envs))
+        assert draws is not None
+        if self.acting is None:
+            self.acting = draws[:1].repeat_interleave(self._num_envs, 0)
+        self.acting[torch.as_tensor(envs)] = draws
+
+    def _draw_bold(self, count: int) -> Index:
+        draw = self._head.draw_bold(self._rng, count)
+        check_draw(draw, self._steps)
+        return draw
+
+    def metrics(self) -> dict[str, float]:
+        return self.boldness.metrics()
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "boldness": self.boldness.state()}
+
+    def load_state(self, state: Mapping[str, Any], device: torch.device) -> None:
+        super().load_state(state, device)
+        self.boldness.load_state(state["boldness"])

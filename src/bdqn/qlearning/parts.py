@@ -1,0 +1,64 @@
+"""The parts of an agent as its choices and settings ask for them: generators, replay buffer, draws, and the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bdqn.config.seeding import generator
+from bdqn.qlearning.bold_draws import BoldDraws
+from bdqn.qlearning.boldness import Boldness
+from bdqn.qlearning.draws import Draws
+from bdqn.qlearning.kept_data import DecayingFit, MinibatchFit
+from bdqn.qlearning.last_layer import LastLayerFit
+from bdqn.qlearning.targets import TDTargets
+from bdqn.replay.buffer import Replay
+
+if TYPE_CHECKING:
+    from bdqn.config.settings import Training
+    from bdqn.networks.heads import Head
+    from bdqn.networks.torsos import ObservationSpec
+    from bdqn.qlearning.choices import Choices
+
+Rngs = Mapping[str, np.random.Generator]
+
+
+def make_generators(choices: Choices, seed: int) -> dict[str, np.random.Generator]:
+    """A generator for each kind of chance: one more of them leaves all others as they were."""
+    optional = {"masks": choices.masks is not None, "boldness": choices.bold_decay > 0}
+    names = ("explore", "draw", "replay", "refit", *(name for name, there in optional.items() if there))
+    return {name: generator(seed, name) for name in names}
+
+
+def make_replay(choices: Choices, training: Training, spec: ObservationSpec, num_envs: int) -> Replay:
+    """A buffer for observations of this shape, with masks where the head's members have them."""
+    return Replay(
+        training.buffer_size,
+        spec.shape,
+        spec.dtype,
+        num_envs,
+        spec.stack,
+        packed=training.pack_frames,
+        n_steps=training.n_steps,
+        members=choices.members,
+    )
+
+
+def make_draws(choices: Choices, head: Head, gamma: float, num_envs: int, rngs: Rngs) -> Draws:
+    """One kind of draws, or modest and bold ones."""
+    if not choices.bold_decay:
+        return Draws(head, choices.redraw, num_envs, rngs["draw"])
+    boldness = Boldness(choices.bold_decay, gamma, num_envs, rngs["boldness"])
+    return BoldDraws(head, choices.redraw, num_envs, rngs["draw"], boldness)
+
+
+def make_fit(choices: Choices, targets: TDTargets, replay: Replay, draws: Draws, rngs: Rngs) -> LastLayerFit | None:
+    """The fit of the last layer, by where its data come from; None: gradients train it."""
+    fit = choices.fit
+    if fit is None:
+        return None
+    if fit.from_minibatches:
+        return MinibatchFit(fit, targets, replay, draws, rngs, choices.bootstrap)
+    return (DecayingFit if fit.decay else LastLayerFit)(fit, targets, replay, draws, rngs)
