@@ -103,13 +103,21 @@ def test_a_resumed_run_continues_exactly(num_envs: int, tmp_path: Any) -> None:
     assert whole.agent.metrics == resumed.agent.metrics
 
 
-def test_bold_draws_act_where_they_are_chosen_and_never_train() -> None:
-    agent = bdqn.make("bdqn-explore", "bdqn/KeyDoor-v0", num_envs=4, **SMALL).learn(400).agent
-    head, draws = agent.online.head, agent.draws
-    bold, modest = ({row.numpy().tobytes() for row in pool} for pool in (head.bold_pool, head.pool))
-    assert draws.training.numpy().tobytes() in modest
-    for kind, acting in zip(draws.boldness.kinds, draws.acting, strict=True):
-        assert acting.numpy().tobytes() in (bold if kind == BOLD else modest)
+@pytest.mark.parametrize("num_envs", [1, 4])
+def test_bold_draws_act_where_they_are_chosen_and_never_train(num_envs: int) -> None:
+    seen = set()
+    # At this gamma a segment has 20 decisions, so that kinds change within episodes, too.
+    learner = bdqn.make("bdqn-explore", "bdqn/KeyDoor-v0", num_envs=num_envs, gamma=0.5, **SMALL)
+    for _ in learner.steps(400):
+        head, draws = learner.agent.online.head, learner.agent.draws
+        if not head.fitted:
+            continue
+        bold, modest = ({row.numpy().tobytes() for row in pool} for pool in (head.bold_pool, head.pool))
+        assert draws.training.numpy().tobytes() in modest
+        for kind, acting in zip(draws.boldness.kinds, draws.acting, strict=True):
+            assert acting.numpy().tobytes() in (bold if kind == BOLD else modest)
+            seen.add(int(kind))
+    assert seen == {0, 1}
 
 
 def test_fits_follow_the_growth_of_the_data() -> None:

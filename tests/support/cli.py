@@ -30,7 +30,18 @@ def train(tmp_path: Path) -> Train:
 
     def run(name: str, *arguments: str, steps: int = 600) -> Path:
         folder = tmp_path / name
-        head = ["train", "--agent", "bdqn", "--env", "CartPole-v1", "--steps", str(steps), "--out", str(folder), "--quiet"]
+        head = [
+            "train",
+            "--agent",
+            "bdqn",
+            "--env",
+            "CartPole-v1",
+            "--steps",
+            str(steps),
+            "--out",
+            str(folder),
+            "--quiet",
+        ]
         assert main([*head, *SMALL, *(REFITS if "--agent" not in arguments else ()), *arguments]) == 0
         return folder
 

@@ -49,9 +49,10 @@ class BoldDraws(Draws):
             return
         draws = draw(len(envs))
         assert draws is not None
-        if self.acting is None:
-            self.acting = draws[:1].repeat_interleave(self._num_envs, 0)
-        self.acting[torch.as_tensor(envs)] = draws
+        # A copy: with one environment, what acts and what is trained may be one and the same tensor.
+        acting = draws[:1].repeat_interleave(self._num_envs, 0) if self.acting is None else self.acting.clone()
+        acting[torch.as_tensor(envs)] = draws
+        self.acting = acting
 
     def _draw_bold(self, count: int) -> Index:
         draw = self._head.draw_bold(self._rng, count)

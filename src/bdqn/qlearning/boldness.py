@@ -2,8 +2,8 @@
 
 A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
-other one with probability n^(-1/3): n^(2/3) trials in n is the rate of explore-then-commit, so whatever bold draws can
-find, they have time to find.
+other one with probability n^(-1/2): bold draws never stop looking, and what that costs falls like the regret of a
+bandit.
 """
 
 from __future__ import annotations
