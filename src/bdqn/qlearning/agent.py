@@ -210,7 +210,7 @@ class QAgent:
     def fit_last_layer(self, stop: Callable[[], bool] = NEVER) -> bool:
         """Fit the last layer now, if it has a closed form; says whether that was done before ``stop()`` held."""
         metrics = {} if self.last_layer is None else self.last_layer.run(self.steps, stop)
-        self.metrics |= (metrics or {}) | self.draws.metrics()
+        self.metrics |= metrics or {}
         return metrics is not None
 
     def state(self) -> dict[str, Any]:

@@ -14,13 +14,15 @@ from bdqn.qlearning.draws import Draws, Redraw
 from bdqn.qlearning.finite_checks import check_draw
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bdqn.networks.heads import Head, Index
 
 
 class BoldDraws(Draws):
     """Draws of which ``boldness`` decides where bold ones act; the training draw is never bold."""
 
-    metric_names = METRICS
+    metric_names = (*METRICS, "explore/draw_departs")
 
     def __init__(
         self, head: Head, redraw: Redraw | None, num_envs: int, rng: np.random.Generator, boldness: Boldness
@@ -59,8 +61,12 @@ class BoldDraws(Draws):
         check_draw(draw, self._steps)
         return draw
 
-    def metrics(self) -> dict[str, float]:
-        return self.boldness.metrics()
+    def metrics(self, phi: Tensor) -> dict[str, float]:
+        """Which kind acts and what each has returned; and the share of states in which a draw departs from the mean."""
+        assert self.acting is not None
+        best = self._head.forward(phi, self._head.mean_index).argmax(1)
+        departs = [(self._head.forward(phi, acting).argmax(1) != best).float().mean() for acting in self.acting]
+        return self.boldness.metrics() | {"explore/draw_departs": float(torch.stack(departs).mean())}
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "boldness": self.boldness.state()}

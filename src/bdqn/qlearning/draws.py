@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from bdqn.qlearning.finite_checks import check_draw
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from bdqn.networks.heads import Head, Index
 
 
@@ -99,8 +101,8 @@ class Draws:
         check_draw(draw, self._steps)
         return draw
 
-    def metrics(self) -> dict[str, float]:
-        """What there is to report of them."""
+    def metrics(self, phi: Tensor) -> dict[str, float]:
+        """What there is to report of them, where it takes features at these."""
         return {}
 
     def state(self) -> dict[str, Any]:

@@ -100,7 +100,8 @@ class LastLayerFit:
         self._head.fit(data.moments, data.transitions, self._draw_rng)
         self._target_head.copy_fit(self._head)
         self._draws.renew()
-        return metrics | self._watch.fitted(self._head, data.some_phi, self._draws.training, data.moments)
+        metrics |= self._watch.fitted(self._head, data.some_phi, self._draws.training, data.moments)
+        return metrics | self._draws.metrics(data.some_phi)
 
     def _data(self, stop: Callable[[], bool]) -> RegressionData | None:
         """The data of this fit; None where ``stop()`` holds."""
@@ -110,15 +111,16 @@ class LastLayerFit:
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""
-        return self._source.unseen(self.choice.interval, self.choice.bootstrap)
+        since = self.choice.interval if self._clock is None else self._clock.passed
+        return self._source.unseen(since, self.choice.bootstrap)
 
     def state(self) -> dict[str, Any]:
-        grown = {} if self._clock is None else {"last_due": self._clock.last_due}
+        grown = {} if self._clock is None else self._clock.state()
         return {"refit_due": self.due, "spread_watch": vars(self._watch), **grown}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.due = bool(state["refit_due"])
         if self._clock is not None:
-            self._clock.last_due = int(state["last_due"])
+            self._clock.load_state(state)
         vars(self._watch).update({name: state["spread_watch"][name] for name in vars(self._watch)})
