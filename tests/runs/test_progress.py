@@ -141,7 +141,10 @@ def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
     with subprocess.Popen([*command, *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == "Bayesian DQN that explores out of the box (bdqn-explore) on CartPole-v1, seed 0\n"
+        assert (
+            process.stdout.readline()
+            == "Bayesian DQN that explores out of the box (bdqn-explore) on CartPole-v1, seed 0\n"
+        )
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(timeout=60) == 0

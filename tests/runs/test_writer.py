@@ -78,7 +78,9 @@ def test_meta_command_timing_and_monitor(train: Train) -> None:
     assert set(meta["versions"]) == {"python", "bdqn", "torch", "numpy", "gymnasium", "ale-py"}
     assert meta["packages"]["numpy"] == meta["versions"]["numpy"]
     assert len(meta["packages"]) > len(meta["versions"])  # what torch and others need, too
-    assert (folder / "command.txt").read_text().startswith("bdqn train --agent bdqn --env CartPole-v1 --steps 600 --out ")
+    assert (
+        (folder / "command.txt").read_text().startswith("bdqn train --agent bdqn --env CartPole-v1 --steps 600 --out ")
+    )
     assert [int(row["step"]) for row in rows(folder / "timing.csv")] == [200, 400, 600]
     heading, columns, *monitor = (folder / "monitor.csv").read_text().splitlines()
     assert json.loads(heading.removeprefix("#")).keys() == {"t_start", "env_id"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from bdqn.agents import ddqn
-from bdqn.config.settings import ReadWith, setting, settings_of
+from bdqn.config.settings import ReadWith, SettingError, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.networks.heads import BayesianHead
@@ -50,6 +50,12 @@ class PosteriorSettings:
     )
     gram_decay: float = setting(
         0.0, "share of past refits' data that is kept; 0: they are forgotten", minimum=0, maximum=1
+    )
+    online_interval: int = setting(
+        0, "decisions between updates of the posterior with what has come in since its refit; 0: none", minimum=0
+    )
+    online_forgetting: float = setting(
+        0.0, "share of earlier data that each transition of such an update replaces; 0: none", minimum=0, maximum=0.5
     )
     regression_target: Literal["double", "max"] = setting("double", "bootstrap of the regression's targets")
     regression_head: Literal["mean", "draw", "second-draw"] = setting(
@@ -129,15 +135,22 @@ def redraw(settings: Settings) -> Redraw:
 def fit(settings: PosteriorSettings) -> Fit:
     """Eq. (w) on B transitions, every T^BT decisions."""
     from bdqn.qlearning.last_layer import Fit
+    from bdqn.qlearning.online_fit import Online
     from bdqn.qlearning.targets import double_q, max_q
 
     from_minibatches = settings.posterior_data == "minibatches"
+    if settings.online_interval and (from_minibatches or settings.gram_decay):
+        raise SettingError(
+            "On-line updates add to the data of one refit from the replay buffer: set posterior_data = replay and "
+            "gram_decay = 0, or online_interval = 0."
+        )
     return Fit(
         settings.posterior_update_interval,
         settings.posterior_batch_size,
         double_q if settings.regression_target == "double" else max_q,
         at_start=settings.first_refit == "start" and not from_minibatches,  # which have seen nothing by then
         decay=settings.gram_decay,
+        online=Online(settings.online_interval, settings.online_forgetting) if settings.online_interval else None,
         from_minibatches=from_minibatches,
     )
 

@@ -33,15 +33,12 @@ class Settings(bdqn.Settings):
 
 def choices(settings: Settings) -> Choices:
     """Bayesian DQN's choices with another prior and other draws."""
-    plain_regression = (settings.posterior_data, settings.gram_decay, settings.last_layer) == (
-        "replay",
-        0,
-        "regression",
-    )
-    if settings.backup_sweeps and not plain_regression:
+    given = (settings.posterior_data, settings.gram_decay, settings.online_interval, settings.last_layer)
+    if settings.backup_sweeps and given != ("replay", 0, 0, "regression"):
         raise SettingError(
             "Sampled backups fit draws to the refit's transitions alone, around a prior mean of zero: set "
-            "posterior_data = replay, gram_decay = 0 and last_layer = regression, or backup_sweeps = 0."
+            "posterior_data = replay, gram_decay = 0, online_interval = 0 and last_layer = regression, or "
+            "backup_sweeps = 0."
         )
     if settings.prior_scale and (settings.prior_features or settings.backup_sweeps):
         raise SettingError(

@@ -75,7 +75,7 @@ class QAgent:
         self.rngs = make_generators(choices, seed)
         self.targets = TDTargets(self.online, self.target, training, self.device)
         self.draws = make_draws(choices, self.online.head, training.gamma, num_envs, self.rngs)
-        self.last_layer = make_fit(choices, self.targets, self.replay, self.draws, self.rngs)
+        self.last_layer = make_fit(choices, training, self.targets, self.replay, self.draws, self.rngs)
         self.steps = 0  # decisions, over all environments
         self.updates = 0
         self.metrics: dict[str, float] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from bdqn.qlearning.growth import Growth, GrowthClock
 from bdqn.qlearning.regression import RegressionData, RegressionSource
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
+
+if TYPE_CHECKING:
+    from bdqn.qlearning.online_fit import Online
 
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731
 
@@ -37,6 +40,7 @@ class Fit:
     distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
+    online: Online | None = None  # updates of the posterior between fits
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
     @property

@@ -13,6 +13,7 @@ from bdqn.qlearning.boldness import Boldness
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.kept_data import DecayingFit, MinibatchFit
 from bdqn.qlearning.last_layer import LastLayerFit
+from bdqn.qlearning.online_fit import OnlineFit, check_synced
 from bdqn.qlearning.targets import TDTargets
 from bdqn.replay.buffer import Replay
 
@@ -54,11 +55,16 @@ def make_draws(choices: Choices, head: Head, gamma: float, num_envs: int, rngs: 
     return BoldDraws(head, choices.redraw, num_envs, rngs["draw"], boldness)
 
 
-def make_fit(choices: Choices, targets: TDTargets, replay: Replay, draws: Draws, rngs: Rngs) -> LastLayerFit | None:
+def make_fit(
+    choices: Choices, training: Training, targets: TDTargets, replay: Replay, draws: Draws, rngs: Rngs
+) -> LastLayerFit | None:
     """The fit of the last layer, by where its data come from; None: gradients train it."""
     fit = choices.fit
     if fit is None:
         return None
     if fit.from_minibatches:
         return MinibatchFit(fit, targets, replay, draws, rngs, choices.bootstrap)
+    if fit.online is not None:
+        check_synced(fit, training.target_update_interval)
+        return OnlineFit(fit, targets, replay, draws, rngs)
     return (DecayingFit if fit.decay else LastLayerFit)(fit, targets, replay, draws, rngs)

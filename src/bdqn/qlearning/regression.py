@@ -136,6 +136,13 @@ class RegressionSource:
         how_many = None if counts is None else counts.numpy()
         moments.add_by_action(self._head.regressors(phi), action.numpy(), target.cpu().numpy(), how_many)
 
+    def add_transitions(self, moments: Moments, env: Counts, slot: Counts, bootstrap: Bootstrap) -> None:
+        """Add the transitions at these places, with the target network's features."""
+        targets, batch = self._targets, self._replay.gather(env, slot)
+        indices = self._head.regression_indices(self._draws.training, self._rng)
+        target = targets.td_target(batch, indices, bootstrap)
+        self.add(moments, targets.target.features(targets.tensor(batch.obs)), torch.from_numpy(batch.action), target)
+
     def unseen(
         self, since: int, bootstrap: Bootstrap, indices: Callable[[int], TrainingIndices] | None = None
     ) -> Rows | None:

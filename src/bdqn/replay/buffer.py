@@ -144,6 +144,18 @@ class Replay:
         found = self._can_be_sampled(env, slot)
         return env[found], slot[found]
 
+    def settled(self, first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the transitions stand from each environment's frame ``first`` on, counted from its very first one.
+
+        Those whose n-step return may still grow are left out.
+        """
+        ends = self.written - self.n_steps
+        places = [np.arange(max(first[env], self.oldest(env)), ends[env]) for env in range(self.num_envs)]
+        env = np.repeat(np.arange(self.num_envs), [len(place) for place in places])
+        slot = np.concatenate(places) % self.slots
+        found = self._can_be_sampled(env, slot)
+        return env[found], slot[found]
+
     def rms_reward(self) -> float:
         """Root mean square of the nonzero rewards held; 0 if there is none."""
         rewards = self.rewards[self.is_transition]
