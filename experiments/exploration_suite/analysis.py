@@ -12,7 +12,7 @@ from bdqn.report import stats
 from bdqn.report.collect import read_rows
 from bdqn.report.compare import Comparison, read_results
 from bdqn.report.experiment import Page
-from bdqn.report.figures import Points, settings_figure
+from bdqn.report.figures import scores_figure
 
 LEVEL = 0.9
 DEFAULT, PLAIN = "bdqn-explore", "bdqn"
@@ -68,9 +68,9 @@ def say_sparse(page: Page, file: str) -> None:
     page.cells(lines)
     rivals = "; ".join(better) or "none"
     page.points([f"Agents whose area exceeds that of {DEFAULT}, paired by seed, with an interval above 0: {rivals}."])
-    drawn: dict[str, dict[str, Points]] = {"normalised area": dict(points)}
     if any(points.values()):
-        page.figure(f"{file.removesuffix('.toml')}.png", settings_figure(drawn, "", "0: chance, 1: optimum"))
+        figure = scores_figure(points, "normalised area (0: random policy, 1: optimum)")
+        page.figure(f"{file.removesuffix('.toml')}.png", figure)
     say_episodes(page, found)
 
 

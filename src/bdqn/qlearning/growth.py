@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,6 @@ class GrowthClock:
     def __init__(self, growth: Growth) -> None:
         self._growth = growth
         self.last_due = -1  # the decision at which a fit was last due; -1: never
-        self.passed = 0  # decisions between that and the one before
 
     def due(self, decision: int) -> bool:
         """Whether the data have grown enough since a fit was last due, which it then is now."""
@@ -30,13 +27,5 @@ class GrowthClock:
         gap = min(growth.most, max(growth.least, growth.share * self.last_due))
         if self.last_due >= 0 and decision - self.last_due < gap:
             return False
-        self.passed = decision - max(self.last_due, 0)
         self.last_due = decision
         return True
-
-    def state(self) -> dict[str, int]:
-        return {"last_due": self.last_due, "passed": self.passed}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what ``state`` gave."""
-        self.last_due, self.passed = int(state["last_due"]), int(state["passed"])

@@ -44,6 +44,11 @@ class Fit:
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
     @property
+    def shortest_interval(self) -> int:
+        """Decisions between two fits, at least."""
+        return self.growth.least if self.growth else self.interval
+
+    @property
     def longest_interval(self) -> int:
         """Decisions between two fits, once the data are many."""
         return self.growth.most if self.growth else self.interval
@@ -115,16 +120,15 @@ class LastLayerFit:
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""
-        since = self.choice.interval if self._clock is None else self._clock.passed
-        return self._source.unseen(since, self.choice.bootstrap)
+        return self._source.unseen(self.choice.shortest_interval, self.choice.bootstrap)
 
     def state(self) -> dict[str, Any]:
-        grown = {} if self._clock is None else self._clock.state()
+        grown = {} if self._clock is None else {"last_due": self._clock.last_due}
         return {"refit_due": self.due, "spread_watch": vars(self._watch), **grown}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.due = bool(state["refit_due"])
         if self._clock is not None:
-            self._clock.load_state(state)
+            self._clock.last_due = int(state["last_due"])
         vars(self._watch).update({name: state["spread_watch"][name] for name in vars(self._watch)})

@@ -126,6 +126,25 @@ def profiles_figure(
     return figure
 
 
+def scores_figure(scores: Mapping[str, Points], xlabel: str) -> Figure:
+    """Scores of several groups on several problems, with intervals: a row per problem, a mark per group in it."""
+    figure = Figure(layout="constrained")
+    problems = list(dict.fromkeys(problem for points in scores.values() for problem in points))
+    figure.set_size_inches(7, 1 + 0.5 * len(problems))
+    axes = figure.subplots()
+    for i, (group, points) in enumerate(scores.items()):
+        beside = 0.12 * (i - (len(scores) - 1) / 2)  # so that error bars do not overlap
+        y = np.array([problems.index(problem) for problem in points]) + beside
+        x, low, high = np.array(list(points.values())).reshape(-1, 3).T
+        bars = np.maximum([x - low, high - x], 0)
+        axes.errorbar(x, y, xerr=bars, color=look(i)["color"], linestyle="none", marker="o", capsize=3, label=group)
+    axes.set_yticks(range(len(problems)), problems)
+    axes.invert_yaxis()  # the first one on top
+    name_axes(axes, xlabel)
+    _common_legend(figure)
+    return figure
+
+
 def settings_figure(panels: Mapping[str, Mapping[str, Points]], xlabel: str, ylabel: str) -> Figure:
     """A score over the values of a setting, with intervals: a panel per title, and a line per name in it.
 
