@@ -61,7 +61,7 @@ def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     from bdqn.learner import observation_spec
     from bdqn.networks.torsos import describe
 
-    configuration = configure(default_agent("default"), family(env_id))
+    configuration = configure(default_agent("default", family(env_id)), family(env_id))
     env = make_env(env_id, env_kwargs=kwargs)
     spec = observation_spec(env)
     close(env)

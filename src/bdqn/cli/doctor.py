@@ -77,7 +77,7 @@ def _examine(agent: str | None, env: str, preset: str) -> None:
     from bdqn.replay.buffer import bytes_per_frame
 
     with user_errors():
-        configuration = configure(agent or default_agent(preset), family(env), preset)
+        configuration = configure(agent or default_agent(preset, family(env)), family(env), preset)
         learner = small_learner(configuration, env)
     spec, size = learner.agent.spec, configuration.training.buffer_size
     replay = size * bytes_per_frame(

@@ -24,7 +24,8 @@ def run(argv: list[str]) -> int:
     elif args.action != "show" or args.name is None:
         parser.error("to show one preset, use: bdqn presets show NAME")
     else:
-        _show(args.name, args.agent or default_agent(args.name), args.family or family_of(args.name))
+        family = args.family or family_of(args.name)
+        _show(args.name, args.agent or default_agent(args.name, family), family)
     return 0
 
 

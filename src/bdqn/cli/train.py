@@ -131,8 +131,14 @@ def _parser() -> Parser:
 
 def _with_agent(options: Options) -> Options:
     """The same options, with the preset's agent where none is given."""
+    if options.agent:
+        return options
     with user_errors():
-        return options if options.agent else replace(options, agent=default_agent(options.preset))
+        if not options.env:
+            return replace(options, agent=default_agent(options.preset))
+        from bdqn.envs import family
+
+        return replace(options, agent=default_agent(options.preset, family(options.env)))
 
 
 def _add_agent_settings(parser: Parser, options: Options) -> dict[str, Setting]:

@@ -33,6 +33,6 @@ def read_preset(name: str, family: str) -> dict[str, Any]:
     raise SettingError(f"Unknown preset {name!r}; {nearest(name, short)}")
 
 
-def default_agent(preset: str) -> str:
+def default_agent(preset: str, family: str = "classic") -> str:
     """Return the agent that a preset trains where none is given."""
-    return str(read_preset(preset, "classic")["agent"])
+    return str(read_preset(preset, family)["agent"])
