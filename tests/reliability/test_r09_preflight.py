@@ -136,7 +136,9 @@ def test_the_command_line_refuses_in_one_line_and_begins_nothing(
 ) -> None:
     free(1 * GB)
     run = tmp_path / "run"
-    assert main(["train", "--env", "ALE/Pong-v5", "--out", str(run), "--buffer-size", "1000000"]) == 2
+    assert (
+        main(["train", "--agent", "bdqn", "--env", "ALE/Pong-v5", "--out", str(run), "--buffer-size", "1000000"]) == 2
+    )
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(r"needs 7\.1 GB, but \d\.\d GB are free: set buffer_size to at most \d+,\d+\.$", line)
     assert not (run / "config.toml").exists()
@@ -209,7 +211,8 @@ def test_no_limit_of_version_1_is_a_very_large_number(groups: Callable[[str], Pa
 def test_a_group_that_is_over_its_limit_leaves_nothing(groups: Callable[[str], Path]) -> None:
     group(groups("0::/\n"), memory_max=GB, memory_current=2 * GB)
     assert free_memory() == 0
-    assert refused(buffer_size=8)[1] == 0
+    with pytest.raises(SettingError, match=r"0\.0 GB are free: free some memory, make observations smaller"):
+        bdqn.make("random", "CartPole-v1", buffer_size=8)
 
 
 # --- a real limit ---------------------------------------------------------------------------------------------

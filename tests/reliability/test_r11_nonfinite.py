@@ -496,7 +496,16 @@ def test_a_process_that_meets_a_nan_ends_with_code_1_and_one_line(tmp_path: Path
 def test_training_that_diverges_of_itself_fails_with_one_line_and_sound_checkpoints(
     flags: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", "--env", "CartPole-v1", "--steps=2000", "--learning-starts=110", "--save-freq=50", "--quiet"]
+    command = [
+        "train",
+        "--agent=bdqn",
+        "--env",
+        "CartPole-v1",
+        "--steps=2000",
+        "--learning-starts=110",
+        "--save-freq=50",
+        "--quiet",
+    ]
     assert main([*command, "--buffer-size=2000", *flags.split(), "--out", str(tmp_path / "run")]) == 1
     assert re.search(rf"^bdqn: Stopped after \d+ decisions: {what}.* The latest checkpoint is \S+;", only_line(capsys))
     assert json.loads((tmp_path / "run" / "meta.json").read_text())["status"] == "failed"

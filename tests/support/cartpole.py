@@ -13,7 +13,7 @@ from support.forks import Process, Server
 
 LOG_FREQ, SAVE_FREQ = 50, 200
 SETTINGS = (
-    *("--env", "CartPole-v1", "--quiet", "--log-freq", str(LOG_FREQ), "--save-freq", str(SAVE_FREQ)),
+    *("--env", "CartPole-v1", "--agent", "bdqn", "--quiet", "--log-freq", str(LOG_FREQ), "--save-freq", str(SAVE_FREQ)),
     *("--learning-starts", "100", "--features", "16", "--posterior-update-interval", "150"),
     *("--posterior-batch-size", "300", "--target-update-interval", "90"),
     *("--buffer-size", "400"),  # so that replay segments of 100 frames come and go

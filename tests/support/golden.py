@@ -20,7 +20,7 @@ from bdqn.cli import main
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 STEPS = 400
 SETTINGS = (
-    *("--env", "CartPole-v1", "--steps", str(STEPS), "--seed", "7", "--threads", "1", "--quiet"),
+    *("--env", "CartPole-v1", "--agent", "bdqn", "--steps", str(STEPS), "--seed", "7", "--threads", "1", "--quiet"),
     *("--features", "8", "--buffer-size", "300", "--learning-starts", "100", "--batch-size", "16"),
     *("--posterior-update-interval", "150", "--posterior-batch-size", "100", "--target-update-interval", "90"),
     *("--log-freq", "100", "--save-freq", "100", "--keep", "2", "--eval-freq", "200", "--eval-episodes", "1"),

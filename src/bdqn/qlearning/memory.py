@@ -42,10 +42,10 @@ def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int)
     free = free_memory()
     fits = int(0.9 * free / per_row)
     if batch_size > fits:
+        smaller = "free some memory, make observations smaller, or offer fewer actions"
         raise SettingError(
             f"Minibatches of {batch_size:,} transitions need {batch_size * per_row / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: "
-            + (f"set batch_size to at most {fits:,}." if fits else "make observations smaller, or offer fewer actions.")
+            f"{free / 1e9:.1f} GB are free: {f'set batch_size to at most {fits:,}' if fits else smaller}."
         )
     return batch_size * per_row
 

@@ -82,8 +82,8 @@ class Donor:
             raise SettingError(f"{name} learns no features: use a run of ddqn, or of another agent that does.")
         if agent.choices.frozen_prior is not None or not hasattr(agent.online.head, "dense"):
             raise SettingError(
-                f"The network of {name} does not support a Bayesian last layer: "
-                "use a run of ddqn, or of another agent with the same torso and dense layers."
+                f"{name} has more in its network than a torso and dense layers, on which plain bdqn could be fitted: "
+                "use a run of ddqn, or of another agent with that network."
             )
 
     @property
