@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
+from bdqn.runs.exit_codes import DISK_FULL
 from support.cli import SMALL
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
@@ -28,7 +29,7 @@ def bdqn(redirections: str, *arguments: str, buffered: bool = True) -> tuple[int
 @pytest.mark.parametrize("command", ["--help", "presets"])
 def test_a_full_disk_is_named(command: str, buffered: bool) -> None:
     code, errors = bdqn("> /dev/full", command, buffered=buffered)
-    assert (code, errors) == (1, ["bdqn: Cannot write to standard output: No space left on device."])
+    assert (code, errors) == (DISK_FULL, ["bdqn: Cannot write to standard output: No space left on device."])
 
 
 def test_a_closed_output_is_named_and_nothing_is_begun(tmp_path: Path) -> None:
