@@ -9,6 +9,7 @@ TensorBoard's events. Tables only grow; a resumed run first removes the rows tha
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import deque
@@ -27,7 +28,8 @@ from bdqn.config.settings import SettingError
 from bdqn.envs import describe
 from bdqn.runs.progress import notify, rate
 from bdqn.storage import atomic, safe_files
-from bdqn.storage.csv_table import Table, columns_of
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.csv_table import Table, columns_of, end_of_line
 from bdqn.storage.provenance import git_commit, machine, packages, versions
 from bdqn.storage.safe_files import is_count
 from bdqn.storage.toml import toml_text
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 WINDOW = 100  # episodes per mean return, as in the paper
 
+HEADINGS = {"episodes": 1, "metrics": 1, "timing": 1, "monitor": 2, "evaluations": 1}  # lines above a table's rows
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
 ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
 
@@ -70,7 +73,7 @@ class RunWriter:
             schedule: When to log, evaluate and save.
             command: The command line, for ``command.txt``.
             tensorboard: Whether to write TensorBoard's events too.
-            state: The state of an earlier writer, from a checkpoint.
+            state: The state of an earlier writer, from a checkpoint, accepted by `check_state`.
             resumed: Notes about this resumption, for ``meta.json``.
             claim: The claim to the directory, which `check_directory` verifies.
         """
@@ -79,7 +82,6 @@ class RunWriter:
         self.status = "running"
         self._metrics = learner.agent.metric_names
         state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
-        _check_state(state)
         self._rows = dict(state["rows"])
         self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
         self.logged: int = state["logged"]  # decision of the latest row of metrics
@@ -341,16 +343,29 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def _check_state(state: Mapping[str, Any]) -> None:
-    """Refuse a state, read from a file, that ``RunWriter.state`` cannot have returned."""
-    with suppress(KeyError, TypeError, AttributeError, ValueError):
+def check_state(run: Path, checkpoint: Path, state: Mapping[str, Any]) -> None:
+    """Raise CheckpointError unless the run in this directory can continue from this state of a checkpoint."""
+    if not _is_state(state):
+        raise CheckpointError(f"{checkpoint / 'run.json'} is not the state of a run.")
+    for name, heading in HEADINGS.items():
+        table, rows = run / f"{name}.csv", state["rows"].get(name, 0)
+        try:
+            fits = not rows or end_of_line(table, heading + rows) is not None
+        except FileNotFoundError:
+            fits = False
+        if not fits:
+            raise CheckpointError(f"{checkpoint} counts {rows:,} rows of {table}, which has fewer: rows were removed.")
+
+
+def _is_state(state: Mapping[str, Any]) -> bool:
+    """Whether ``RunWriter.state`` can have returned this state, which was read from a file."""
+    with suppress(KeyError, TypeError, AttributeError, ValueError, OverflowError):
         lengths = (length for _, length in state["recent"])
         counts = (*state["rows"].values(), state["logged"], state["evaluated"], *lengths)
         latest = 0.0 if state["evaluation"] is None else state["evaluation"]
         numbers = (latest, *(total for total, _ in state["recent"]))
-        if all(map(is_count, counts)) and all(isinstance(number, int | float) for number in numbers):
-            return
-    raise SettingError("run.json in the checkpoint is not a valid run state.")
+        return all(map(is_count, counts)) and all(map(math.isfinite, numbers))
+    return False
 
 
 def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
