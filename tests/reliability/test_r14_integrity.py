@@ -203,6 +203,29 @@ def test_a_number_that_no_run_can_have_makes_a_checkpoint_a_damaged_one(
     assert lost == [f"Skipped a damaged checkpoint: {newest / 'run.json'} is not the state of a run."]
 
 
+@pytest.mark.parametrize("place", ["oldest", "newest"])
+def test_a_directory_in_place_of_a_replay_segment_is_set_aside(
+    run: Path, extended_run: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    newest = max((run / "checkpoints").glob("gen-*"))
+    segments = [run / "checkpoints" / "replay" / segment["name"] for segment in manifest_of(newest)["segments"]]
+    segment = max(segments, key=lambda path: path.name) if place == "newest" else min(segments)
+    segment.unlink()
+    segment.mkdir()
+    (segment / "a file of the user").touch()
+    if place == "oldest":  # every checkpoint needs it
+        assert main(["resume", str(run), "--steps", "800", "--quiet"]) == 2
+        assert f"{segment} is a directory, not a regular file" in capsys.readouterr().err
+        return
+    assert main(["resume", str(run), "--steps", "800", "--quiet"]) == 0
+    for folder in (run / "checkpoints").glob("damaged-*"):
+        shutil.rmtree(folder)
+    aside = segment.with_name(f"damaged-{segment.name}")
+    assert (aside / "a file of the user").exists()
+    shutil.rmtree(aside)
+    assert deterministic_files(run) == deterministic_files(extended_run)
+
+
 @pytest.mark.long
 def test_five_thousand_flipped_bits_are_all_noticed(run: Path) -> None:
     rng = random.Random(6)

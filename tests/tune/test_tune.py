@@ -493,6 +493,17 @@ def test_a_study_that_is_damaged_is_named_and_proposed_again_without_it(
     assert engine.begun == 0
 
 
+def test_a_directory_in_place_of_the_result_is_named(
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(searched, tmp_path / "copy") / "out"
+    (out / "best.toml").mkdir()
+    assert main(["tune", "--search", str(out.parent / "search.toml"), "--out", str(out)]) == 2
+    problem = f"bdqn: {out / 'best.toml'} is a directory, but a file must be written there: move it away.\n"
+    assert capsys.readouterr().err == problem
+    assert list(out.glob(".tmp-*")) == []
+
+
 def test_another_search_in_the_same_directory_is_refused(tmp_path: Path) -> None:
     open_study(search_of(tmp_path), tmp_path)
     open_study(search_of(tmp_path, FILE.replace("trials = 4", "trials = 9")), tmp_path)

@@ -235,11 +235,11 @@ class RunWriter:
             table.sync()
         atomic.flush_directory(self.folder)  # the tables' directory entries
 
-    def report_failure(self, kind: str, message: str) -> None:
+    def report_failure(self, kind: str, what: str, error: OSError) -> None:
         """Report that writing fails, once until it works again."""
         if kind not in self._failing:
             self._failing.add(kind)
-            notify(f"{message} Training continues.")
+            notify(f"{what}: {str(error).removesuffix('.')}. Training continues.")
 
     def report_recovery(self, kind: str) -> None:
         """Report that writing works again, if it had failed."""
@@ -252,7 +252,7 @@ class RunWriter:
         try:
             yield
         except OSError as error:
-            self.report_failure(kind, f"Could not write the run's files: {error}.")
+            self.report_failure(kind, "Could not write the run's files", error)
         else:
             self.report_recovery(kind)
 
@@ -298,7 +298,7 @@ class RunWriter:
                         self._events.add_scalar(name, value, step)
             except OSError as error:  # SummaryWriter does not recover
                 self._events = None
-                self.report_failure("tensorboard", f"Stopped writing TensorBoard events: {error}.")
+                self.report_failure("tensorboard", "Stopped writing TensorBoard events", error)
 
     def _write_config_and_command(self) -> None:
         """Write config.toml, and append to command.txt."""

@@ -30,8 +30,12 @@ def write_file(path: Path, data: bytes) -> None:
         try:
             folder.make_file(temporary, data)
             folder.rename(temporary, path.name)
-        except BaseException:
+        except BaseException as error:
             folder.remove(temporary)
+            if isinstance(error, IsADirectoryError):
+                raise IsADirectoryError(
+                    f"{path} is a directory, but a file must be written there: move it away."
+                ) from error
             raise
         folder.flush()
 
@@ -73,6 +77,13 @@ def discard(path: Path) -> None:
             folder.remove(name)  # left by a crash during an earlier removal
             folder.rename(path.name, name)
         folder.remove(name)
+
+
+def set_aside(path: Path) -> None:
+    """Rename a damaged directory to ``damaged-NAME``. An earlier one of that name is removed."""
+    aside = path.with_name(f"damaged-{path.name}")
+    discard(aside)
+    path.rename(aside)
 
 
 def discard_leftovers(folder: Path, ours: re.Pattern[str]) -> None:

@@ -148,8 +148,7 @@ class Checkpoints:
                 damaged.append(str(error))
                 continue
             for bad in paths[len(paths) - len(damaged) :]:
-                atomic.discard(aside := bad.with_name(f"damaged-{bad.name}"))  # an earlier damaged one
-                bad.rename(aside)
+                atomic.set_aside(bad)
             self._learner = restored.learner
             return replace(restored, damaged=tuple(damaged))
         raise CheckpointError(
@@ -225,7 +224,8 @@ class Checkpoints:
             needed |= {segment.name for segment in self._replay_files.needed()}
         for path in self._segments.glob("*.safetensors"):
             if path.name not in needed and SEGMENT_NAME.fullmatch(path.name):
-                path.unlink()
+                with suppress(OSError):  # a directory of this name stays
+                    path.unlink()
 
 
 def has_replay(manifest: Manifest) -> bool:
