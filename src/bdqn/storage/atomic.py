@@ -40,6 +40,15 @@ def write_file(path: Path, data: bytes) -> None:
         folder.flush()
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write a text file that the user named. A link leads to the file; a pipe or a device is written to directly."""
+    data = text.encode()
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_bytes(data)
+    else:
+        write_file(path.resolve(), data)
+
+
 def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
     """Write files, in this order, to a new directory that appears under its name only when it is complete."""
     make_directory(path.parent)
