@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -409,4 +410,20 @@ def _event_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise SettingError(missing("--tensorboard", "tensorboard", error)) from error
+    if not isinstance(threading.excepthook, _WithoutTensorBoard):
+        threading.excepthook = _WithoutTensorBoard(threading.excepthook)
     return SummaryWriter
+
+
+@dataclass(frozen=True)
+class _WithoutTensorBoard:
+    """A ``threading.excepthook`` that prints no traceback of TensorBoard's thread when it cannot write.
+
+    The next call of its writer raises the same error, which is then reported in one sentence.
+    """
+
+    usual: Callable[[threading.ExceptHookArgs], object]
+
+    def __call__(self, error: threading.ExceptHookArgs) -> None:
+        if not (type(error.thread).__module__.startswith("tensorboard.") and isinstance(error.exc_value, OSError)):
+            self.usual(error)
