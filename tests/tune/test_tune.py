@@ -485,7 +485,9 @@ def test_a_study_that_is_damaged_is_named_and_proposed_again_without_it(
         open_study(search, folder / "out")
     message = str(caught.value)
     assert message.startswith(f"{study} is damaged")
-    assert message.endswith("move it away and run the same command: it repeats the search with the runs that are there.")
+    assert message.endswith(
+        "move it away and run the same command: it repeats the search with the runs that are there."
+    )
     assert len(message) < 700
     study.unlink()
     engine = Here()

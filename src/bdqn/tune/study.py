@@ -110,7 +110,7 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # Optuna trusts its files, so damaged ones lead to errors of any type
         raise DamagedFile(
-            f"{path} is damaged ({type(error).__name__}: {str(error):.200}): move it away and run the same command: it "
+            f"{path} is damaged ({type(error).__name__}: {error!s:.200}): move it away and run the same command: it "
             "repeats the search with the runs that are there."
         ) from error
 
