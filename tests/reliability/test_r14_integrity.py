@@ -6,6 +6,7 @@ Which checkpoint that is follows from which of them name the damaged file: repla
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
 from collections import Counter
@@ -19,7 +20,7 @@ from bdqn.cli import main
 from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
 from support.cartpole import deterministic_files
-from support.forging import manifest_of
+from support.forging import forge_json, manifest_of
 
 Damage = Callable[[bytes, random.Random], bytes | None]  # None: the file is gone
 
@@ -166,6 +167,63 @@ def test_a_checkpoint_that_is_damaged_again_is_passed_over_again(run: Path, exte
         assert Checkpoints(run / "checkpoints").load().learner.num_timesteps == 500
         assert main(["resume", str(run), "--steps", "600", "--quiet"]) == 0
     assert goes_on_the_same(run, extended_run, newest / "manifest.sha256", remove, random.Random(5))
+
+
+@pytest.mark.parametrize("name", ["episodes", "metrics", "evaluations", "timing", "monitor"])
+@pytest.mark.parametrize("kept", ["some rows", "half a row"])
+def test_a_table_that_lacks_rows_makes_the_run_go_on_from_the_checkpoint_before_them(
+    run: Path, extended_run: Path, name: str, kept: str
+) -> None:
+    path, newest = run / f"{name}.csv", max((run / "checkpoints").glob("gen-*"))
+    data = path.read_bytes()
+    less = data[:-3] if kept == "half a row" else data[: data[:-1].rindex(b"\n") + 1]
+    lost = goes_on_the_same(run, extended_run, path, lambda data, rng: less, random.Random(6))
+    assert lost[0].startswith(f"Skipped a damaged checkpoint: {newest} counts ")
+    assert lost[0].endswith(f" rows of {path}, which has fewer: rows were removed.")
+
+
+def test_a_table_that_is_gone_fits_no_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "episodes.csv").unlink()
+    before = sorted((run / "checkpoints").iterdir())
+    assert main(["resume", str(run), "--steps", "800", "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert "holds no valid checkpoint: restore the damaged files from a copy, or start a new run." in error
+    assert f"rows of {run / 'episodes.csv'}, which has fewer" in error
+    assert sorted((run / "checkpoints").iterdir()) == before
+
+
+@pytest.mark.parametrize("number", [int("9" * 400), math.inf, math.nan], ids=["400 digits", "infinity", "nan"])
+@pytest.mark.parametrize("key", ["recent", "evaluation"])
+def test_a_number_that_no_run_can_have_makes_a_checkpoint_a_damaged_one(
+    run: Path, extended_run: Path, key: str, number: float
+) -> None:
+    newest = max((run / "checkpoints").glob("gen-*"))
+    forge_json(newest, "run.json", lambda state: state.update({key: [[number, 9]] if key == "recent" else number}))
+    lost = goes_on_the_same(run, extended_run, newest / "run.json", lambda data, rng: data, random.Random(7))
+    assert lost == [f"Skipped a damaged checkpoint: {newest / 'run.json'} is not the state of a run."]
+
+
+@pytest.mark.parametrize("place", ["oldest", "newest"])
+def test_a_directory_in_place_of_a_replay_segment_is_set_aside(
+    run: Path, extended_run: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    newest = max((run / "checkpoints").glob("gen-*"))
+    segments = [run / "checkpoints" / "replay" / segment["name"] for segment in manifest_of(newest)["segments"]]
+    segment = max(segments, key=lambda path: path.name) if place == "newest" else min(segments)
+    segment.unlink()
+    segment.mkdir()
+    (segment / "a file of the user").touch()
+    if place == "oldest":  # every checkpoint needs it
+        assert main(["resume", str(run), "--steps", "800", "--quiet"]) == 2
+        assert f"{segment} is a directory, not a regular file" in capsys.readouterr().err
+        return
+    assert main(["resume", str(run), "--steps", "800", "--quiet"]) == 0
+    for folder in (run / "checkpoints").glob("damaged-*"):
+        shutil.rmtree(folder)
+    aside = segment.with_name(f"damaged-{segment.name}")
+    assert (aside / "a file of the user").exists()
+    shutil.rmtree(aside)
+    assert deterministic_files(run) == deterministic_files(extended_run)
 
 
 @pytest.mark.long

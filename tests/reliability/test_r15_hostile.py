@@ -293,7 +293,7 @@ def test_a_record_of_the_wrong_kind_is_refused_before_a_table_is_touched(
             forge(newest, members={"run.json": good})
             forge_json(newest, "run.json", without(key) if wrong is MISSING else at(key, value=wrong))
             assert main(["resume", str(run), "--steps", "700", "--quiet"]) == 2
-            assert capsys.readouterr().err == "bdqn: run.json in the checkpoint is not a valid run state.\n"
+            assert capsys.readouterr().err.endswith(f" {newest / 'run.json'} is not the state of a run.\n")
     assert {path: path.read_bytes() for path in run.glob("*.csv")} == tables
 
 

@@ -272,3 +272,18 @@ def test_what_a_command_file_holds_reaches_a_report_without_what_terminals_obey(
     assert main(["report", str(tmp_path / "run"), "--out", str(page), "--tables", str(tables)]) == 0
     for path in [page, *tables.iterdir()]:
         assert not set("\u202e\x9b\x1b\x07") & set(path.read_text(encoding="utf-8")), path
+
+
+def test_what_the_notes_of_a_run_hold_reaches_a_report_without_what_terminals_obey(fake: Path, tmp_path: Path) -> None:
+    evil = "evil \u202eabc \x9b31m \x1b]0;pwn\x07"
+    names = ("protocol", "git_commit", "device")
+    meta = {**dict.fromkeys(names, evil), "versions": {evil: evil}, "machine": {evil: evil}, "status": "finished"}
+    (fake / "meta.json").write_text(json.dumps({**meta, "started": "2026-01-01"}))
+    other = write_run(tmp_path / "other", "bdqn", "CartPole-v1", 1, [1.0] * 120)  # so that some facts differ
+    page, tables = tmp_path / "page.html", tmp_path / "tables"
+    assert main(["report", str(fake), str(other), "--out", str(page), "--tables", str(tables)]) == 0
+    assert main(["report", str(fake), "--out", str(tmp_path / "single.html"), "--tables", str(tables / "single")]) == 0
+    written = [path for path in (page, tmp_path / "single.html", *tables.rglob("*")) if path.is_file()]
+    assert sum("evil" in path.read_text(encoding="utf-8") for path in written) >= 6
+    for path in written:
+        assert not set("\u202e\x9b\x1b\x07") & set(path.read_text(encoding="utf-8")), path

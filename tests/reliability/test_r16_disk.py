@@ -78,6 +78,32 @@ def test_a_refusal_of_the_disk_at_any_moment_is_survived(
     assert outcomes >= {"did not begin", "went on", "could not be saved at its end"}
 
 
+def test_a_start_that_the_disk_refuses_says_which_command_works(forks: Server, tmp_path: Path) -> None:
+    commands = set()
+    for operation in range(6, 20):
+        folder = tmp_path / str(operation)
+        process = forks.run(*train(folder, 100), accident=Accident("ENOSPC", operation, 1_000_000))
+        advice = process.errors.rpartition("free some space and ")[2]
+        if "Cannot write to the disk" not in process.errors:
+            continue
+        assert process.code == DISK_FULL
+        resumes = advice == f"continue with bdqn resume {folder}.\n"
+        assert resumes or advice == "try again.\n"
+        commands.add(resumes)
+        assert forks.run(*(("resume", str(folder), "--quiet") if resumes else train(folder, 100))).code == 0
+    assert commands == {True, False}
+
+
+def test_a_run_without_any_checkpoint_says_how_it_can_go_on(forks: Server, tmp_path: Path) -> None:
+    operations = forks.run(*train(tmp_path / "whole", 100), accident=NOTHING).operations
+    folder = tmp_path / "run"
+    process = forks.run(*train(folder, 100), accident=Accident("ENOSPC", operations - 20, 1_000_000))
+    assert process.code == DISK_FULL
+    last = process.errors.splitlines()[-1]
+    assert last.endswith(f"No checkpoint was written yet; bdqn resume {folder} starts from the beginning.")
+    assert forks.run("resume", str(folder), "--quiet").code == 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS"])
 def test_a_refusal_of_the_disk_at_every_single_operation_is_survived(

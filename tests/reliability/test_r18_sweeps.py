@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import count
 from pathlib import Path
 
 import psutil
 import pytest
 
+from bdqn.runs.exit_codes import DISK_FULL
+from bdqn.sweep.folder import SweepFolder
+from bdqn.sweep.plan import read_sweep
+from support.forks import Accident, Server
 from support.sweeps import begun, complete, driver, files, sweep_file, undisturbed_sweep, workers_of
 
 
@@ -32,6 +37,28 @@ def test_workers_and_sweeps_that_are_killed_change_nothing(
     assert (again.returncode, errors) == (0, "")
     assert not any(orphan.is_running() and orphan.status() != psutil.STATUS_ZOMBIE for orphan in orphans)
     assert files(out, 1_500) == undisturbed[1]
+
+
+@pytest.mark.parametrize("what", ["ENOSPC", "kill"])
+def test_a_sweep_that_fails_at_any_moment_of_its_start_continues(forks: Server, tmp_path: Path, what: str) -> None:
+    file = sweep_file(tmp_path, steps=100, seeds=1, agents="random")
+    for operation in count(1):
+        out = tmp_path / str(operation)
+        process = forks.run("sweep", str(file), "--out", str(out), "--quiet", accident=Accident(what, operation))
+        assert "Traceback" not in process.errors
+        started = (out / "logs").is_dir()
+        if out.is_dir():
+            SweepFolder(out).prepare(read_sweep(file))  # what the same command does first
+        if started and operation > 8:  # some refusals before that do no harm
+            break
+
+
+def test_after_a_start_on_a_full_disk_the_same_command_completes_the_sweep(forks: Server, tmp_path: Path) -> None:
+    command = ("sweep", str(sweep_file(tmp_path, steps=100, seeds=1, agents="random")), "--out", str(tmp_path / "out"))
+    process = forks.run(*command, accident=Accident("ENOSPC", 9, 1_000_000))
+    assert process.code == DISK_FULL
+    assert process.errors.endswith("free some space and try again.\n")
+    assert forks.run(*command).code == 0
 
 
 @pytest.mark.long

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import re
 import subprocess
 import sys
+import threading
 import tomllib
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +91,31 @@ def test_meta_command_timing_and_monitor(train: Train) -> None:
     assert columns == "r,l,t"
     returns = [float(line.split(",")[0]) for line in monitor]
     assert returns == [float(row["return"]) for row in rows(folder / "episodes.csv")]
+
+
+def test_a_full_disk_ends_tensorboards_events_with_one_sentence(
+    train: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own thread meets the error first, and Python would print a traceback for it."""
+    record_writer = pytest.importorskip("tensorboard.summary.writer.record_writer")
+    printed: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", printed.append)
+    write, calls = record_writer.RecordWriter.write, count()
+
+    def fill_up(self: Any, data: bytes) -> None:
+        if next(calls) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, data)
+
+    monkeypatch.setattr(record_writer.RecordWriter, "write", fill_up)
+    train("watched", "--tensorboard")
+    told = "bdqn: Stopped writing TensorBoard events: [Errno 28] No space left on device. Training continues.\n"
+    assert capsys.readouterr().err == told
+    assert printed == []
+    failing = threading.Thread(target=lambda: 1 / 0)
+    failing.start()
+    failing.join()
+    assert len(printed) == 1  # of any other thread
 
 
 def test_tensorboard_events_are_written_only_when_asked_for(train: Train) -> None:

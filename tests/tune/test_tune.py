@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,6 +19,8 @@ from bdqn.cli import main
 from bdqn.config.settings import SettingError
 from bdqn.envs.supervision import time_limit
 from bdqn.replay.buffer import Replay
+from bdqn.runs.exit_codes import DISK_FULL
+from bdqn.storage.safe_files import DamagedFile
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep, Trial
 from bdqn.tune import frozen
@@ -407,6 +412,98 @@ def test_workers_are_kept_busy_by_several_trials(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_sweep(search, tmp_path / "out", Here(killed_at=1), workers=2)
     assert len(open_study(search, tmp_path / "out").trials) == 2
+
+
+@pytest.mark.parametrize("when", ["a proposal", "its list of runs", "a score"])
+def test_a_disk_that_fills_up_during_a_search_is_said_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], when: str
+) -> None:
+    command = ["tune", "--search", str(tmp_path / "search.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
+    search_of(tmp_path, FILE.replace("trials = 4", "trials = 1"))
+    place = {"a proposal": "_ask", "its list of runs": "SweepFolder.prepare", "a score": "_record_outcome"}[when]
+    name = f"bdqn.tune.study.{place}"
+
+    def full(*arguments: Any) -> None:
+        if when != "its list of runs" or arguments[1].trials:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        prepare(*arguments)
+
+    prepare = SweepFolder.prepare
+    with monkeypatch.context() as patch:
+        patch.setattr(name, full)
+        patch.setattr("bdqn.sweep.local.Local", Here)
+        assert main(command) == DISK_FULL
+        assert capsys.readouterr().err.endswith("No space left on device): free some space and try again.\n")
+    monkeypatch.setattr("bdqn.sweep.local.Local", Here)
+    assert main(command) == 0
+
+
+DAMAGE: dict[str, Callable[[str], str]] = {
+    "nested too deeply": lambda text: "[" * 100_000 + "]" * 100_000 + "\n",
+    "no op_code": lambda text: text.replace("op_code", "opcode"),
+    "an unknown op_code": lambda text: text.replace('"op_code":4', '"op_code":77'),
+    "an op_code of 400 digits": lambda text: text.replace('"op_code":4', f'"op_code":{"9" * 400}'),
+    "a list": lambda text: f"[]\n{text}",
+    "a score of 400 digits": lambda text: re.sub(r'"values":\[[0-9.]+', f'"values":[{"9" * 400}', text),
+    "a score that is text": lambda text: re.sub(r'"values":\[[0-9.]+', '"values":["\\\\u001b[31mtext"', text),
+    "a score that is not a number": lambda text: re.sub(r'"values":\[[0-9.]+', '"values":[Infinity', text),
+    "no settings": lambda text: re.sub(r'"params":\{[^}]*\}', '"params":{}', text),
+    "neither settings nor ranges": lambda text: re.sub(
+        r'"distributions":\{.*?\},"params":\{[^}]*\}', '"distributions":{},"params":{}', text
+    ),
+    "a setting that is text": lambda text: re.sub(r'"prior_var":[0-9.e-]+', '"prior_var":"text"', text),
+    "a setting beyond its range": lambda text: re.sub(r'"prior_var":[0-9.e-]+', '"prior_var":1e9', text),
+    "an unknown state": lambda text: text.replace('"state":1', '"state":99'),
+    "a state that no trial has": lambda text: text.replace('"state":1', '"state":4'),
+    "two directions": lambda text: text.replace('"directions":[2]', '"directions":[2,2]'),
+    "another study": lambda text: text.replace('"study_name":"search"', '"study_name":"other"'),
+    "a last line that is no JSON": lambda text: text + "{\n",
+    "a first line that is cut": lambda text: text[50:],
+    "not UTF-8": lambda text: text.replace("prior", "\udcff"),
+}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search with one finished trial. It is everyone's: copy it before changing it."""
+    folder = tmp_path_factory.mktemp("searched")
+    run_sweep(search_of(folder, FILE.replace("trials = 4", "trials = 1")), folder / "out", Here())
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_study_that_is_damaged_is_named_and_proposed_again_without_it(
+    searched: Path, tmp_path: Path, damage: str
+) -> None:
+    folder = shutil.copytree(searched, tmp_path / "copy")
+    search, study = read_search(folder / "search.toml"), folder / "out" / "study.jsonl"
+    (before,) = outcomes(open_study(search, folder / "out"))
+    text = study.read_text()
+    assert DAMAGE[damage](text) != text
+    study.write_text(DAMAGE[damage](text), errors="surrogateescape")
+    with pytest.raises(DamagedFile) as caught:
+        open_study(search, folder / "out")
+    message = str(caught.value)
+    assert message.startswith(f"{study} is damaged")
+    assert message.endswith(
+        "move it away and run the same command: it repeats the search with the runs that are there."
+    )
+    assert len(message) < 700
+    study.unlink()
+    engine = Here()
+    assert run_sweep(search, folder / "out", engine) == [before]
+    assert engine.begun == 0
+
+
+def test_a_directory_in_place_of_the_result_is_named(
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(searched, tmp_path / "copy") / "out"
+    (out / "best.toml").mkdir()
+    assert main(["tune", "--search", str(out.parent / "search.toml"), "--out", str(out)]) == 2
+    problem = f"bdqn: {out / 'best.toml'} is a directory, but a file must be written there: move it away.\n"
+    assert capsys.readouterr().err == problem
+    assert list(out.glob(".tmp-*")) == []
 
 
 def test_another_search_in_the_same_directory_is_refused(tmp_path: Path) -> None:

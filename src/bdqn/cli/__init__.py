@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
-from bdqn.cli.common import RunFailed, short_warnings
+from bdqn.cli.common import NotSaved, RunFailed, short_warnings
 from bdqn.cli.layout import listed
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError, nearest
@@ -72,7 +72,8 @@ def _run(arguments: list[str]) -> int:
         if not _is_stuck(sys.stdout):  # the error is about another file
             raise
         silence(sys.stdout)
-        raise RunFailed(f"Cannot write to standard output: {error.strerror}.") from error
+        kind = NotSaved if exit_codes.code_of(error) == exit_codes.DISK_FULL else RunFailed
+        raise kind(f"Cannot write to standard output: {error.strerror}.") from error
     except ValueError as error:
         if isinstance(error, SettingError) or sys.stdout is None or not sys.stdout.closed:
             raise

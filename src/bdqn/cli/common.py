@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +40,28 @@ class NotSaved(RunFailed):
 
 
 @contextmanager
+def disk_errors(then: Callable[[], str] = lambda: "try again") -> Iterator[None]:
+    """Turn errors of a full or broken disk in the block into NotSaved, whose code lets a sweep retry.
+
+    ``then`` returns what to do after freeing some space.
+    """
+    try:
+        yield
+    except OSError as error:
+        from bdqn.envs import blamed
+
+        if exit_codes.code_of(error) != exit_codes.DISK_FULL or blamed(error):
+            raise
+        raise NotSaved(f"Cannot write to the disk ({error}): free some space and {then()}.") from error
+
+
+@contextmanager
 def user_errors() -> Iterator[None]:
     """Turn errors in the block into SettingError: they come from user input, and their message suffices."""
     try:
-        yield
-    except SettingError:
+        with disk_errors():
+            yield
+    except (SettingError, NotSaved):
         raise
     except SystemExit as end:  # from a module or an environment that the user named
         raise SettingError(f"The environment called sys.exit({end.code!r}).") from end
@@ -56,8 +73,6 @@ def user_errors() -> Iterator[None]:
 
         if reason := blamed(error):
             raise SettingError(reason) from error
-        if exit_codes.code_of(error) == exit_codes.DISK_FULL:  # a sweep may retry
-            raise NotSaved(f"Cannot write to the disk ({error}): free some space and try again.") from error
         kinds = (ValueError, TypeError, ImportError, OSError, OverflowError, NonFiniteError, gymnasium.error.Error)
         if isinstance(error, kinds):
             raise SettingError(str(error)) from error

@@ -17,6 +17,7 @@ from bdqn.cli.layout import listed, print_folded, table
 from bdqn.cli.options import Parser, text_of
 from bdqn.config.settings import SettingError, build, nearest, settings_of
 from bdqn.runs.progress import Progress, progress
+from bdqn.storage import atomic
 from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def run(argv: list[str]) -> int:
     _print_table(curves)
     with user_errors():
         out.mkdir(parents=True, exist_ok=True)
-        (out / COMMAND).write_text(f"{command}\n", encoding="utf-8")
+        atomic.write_file(out / COMMAND, f"{command}\n".encode())
         write_regret(out / "regret.csv", curves)
         title = f"{args.mdp}, {args.seeds} seeds, 95 % bands"
         save(regret_figure(curves, title, np.random.default_rng(0)), out / "regret.png")

@@ -8,6 +8,7 @@ from bdqn.cli import compare_flags
 from bdqn.cli.common import runs_at, say, user_errors
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
+from bdqn.storage import atomic
 
 
 def run(argv: list[str]) -> int:
@@ -48,7 +49,7 @@ def run(argv: list[str]) -> int:
     out = Path(args.out)
     with user_errors():
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(made.html, encoding="utf-8")
+        atomic.write_output(out, made.html)
         if args.tables:
             made.write_tables(Path(args.tables))
     print(f"{out}: {len(found.records)} runs, {len(made.html) / 1e3:,.0f} kB")

@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
         checkpoints = Checkpoints(
             checkpoint_files.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay
         )
-        restored = _restore(checkpoints, config, options)
+        restored = _restore(folder, checkpoints, config, options)
         learner, steps = restored.learner, options.steps or config["steps"]
         with user_errors():
             finished = read_meta(folder).get("status") == "finished"
@@ -127,17 +128,18 @@ def _require_same_environment(run: str, given: str | None, known: str) -> None:
         raise SettingError(f"{run} was trained on {known}, but --env is {given}: omit --env, or start a new run.")
 
 
-def _restore(checkpoints: Checkpoints, config: dict[str, Any], options: Options) -> Restored:
+def _restore(folder: Path, checkpoints: Checkpoints, config: dict[str, Any], options: Options) -> Restored:
     """Restore the run from its newest valid checkpoint, or from the start if there is none."""
     from bdqn.config.resolve import configure, known_settings
     from bdqn.learner import Learner
+    from bdqn.runs.writer import check_state
     from bdqn.storage.checkpoints import Restored
     from bdqn.storage.saved_agents import trusted
 
     device = options.device or config["device"]
     with user_errors():
         if checkpoints.paths():
-            return checkpoints.load(options.env, device=device)
+            return checkpoints.load(options.env, device=device, check=partial(check_state, folder))
         # TOML has no null: a missing setting is unset.
         known = known_settings(config["agent"], config["family"])
         values = {name: config["settings"].get(name) for name in known}

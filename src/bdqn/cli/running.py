@@ -176,7 +176,7 @@ def _latest_checkpoint(checkpoints: Checkpoints, commands: NextCommands) -> str:
     with suppress(OSError):  # such as too many open files
         paths = checkpoints.paths()
     if not paths:
-        return "No checkpoint was written yet."
+        return f"No checkpoint was written yet; {commands.resume} starts from the beginning."
     latest = Path(commands.run, *paths[-1].parts[-2:])
     return f"The latest checkpoint is {latest}; {commands.resume} continues from there."
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, say, user_errors
+from bdqn.cli.common import RunFailed, disk_errors, say, user_errors
 from bdqn.cli.options import Parser
 from bdqn.config.settings import SettingError
 from bdqn.runs.progress import duration, ignoring_output_errors
@@ -83,6 +83,7 @@ def _execute(sweep: Sweep, out: Path, args: Namespace) -> int:
         with user_errors():
             folder.prepare(sweep)
         with (
+            disk_errors(),
             _engine(args.ray, args.workers, out) as engine,
             watching(sweep, folder, quiet=args.quiet) as watch,
             interruptible() as stop,

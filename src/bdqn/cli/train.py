@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import AGENTS
 from bdqn.cli import resume
-from bdqn.cli.common import Invocation, prepare_torch, user_errors
+from bdqn.cli.common import Invocation, disk_errors, prepare_torch, user_errors
 from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
 from bdqn.config.preset_files import default_agent
 from bdqn.config.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
@@ -58,7 +58,8 @@ def run(argv: list[str]) -> int:
     steps = options.steps or configuration.total_steps
 
     from bdqn.cli.running import announce, run_training
-    from bdqn.runs.directory import claim_directory, locked, new_directory
+    from bdqn.runs.directory import claim_directory, holds_run, locked, new_directory
+    from bdqn.runs.hints import NextCommands
     from bdqn.runs.writer import RunWriter
     from bdqn.storage import checkpoint_files
     from bdqn.storage.checkpoints import Checkpoints
@@ -76,7 +77,8 @@ def run(argv: list[str]) -> int:
         checkpoints = Checkpoints(
             checkpoint_files.folder_of(folder), keep=schedule.keep, save_replay=schedule.save_replay
         )
-        with user_errors():
+        continuing = f"continue with {NextCommands(called, options.env).resume}"
+        with user_errors(), disk_errors(then=lambda: continuing if holds_run(folder) else "try again"):
             writer = RunWriter(
                 folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim
             )

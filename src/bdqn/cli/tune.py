@@ -17,6 +17,7 @@ from bdqn.cli.common import RunFailed, prepare_torch, say, user_errors
 from bdqn.cli.options import Parser, add_settings, flag, flags, given, other_options, text_of
 from bdqn.config.settings import Setting, SettingError, build, setting, settings_of
 from bdqn.runs.progress import duration, ignoring_output_errors
+from bdqn.storage import atomic
 from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _tune(path: Path, values: Mapping[str, Sequence[Any]], options: Options, out
         beside = other_options(donor.preset, donor.learner.envs.num_envs)
         with user_errors():
             text = toml_text({**beside, "agents": {"bdqn": {**donor.given, **chosen}}})
-            out.write_text(f"# {printable(command)}\n{text}", encoding="utf-8")
+            atomic.write_output(out, f"# {printable(command)}\n{text}")
         say(f"{options.out}: the same settings for a sweep file")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bdqn.cli.common import RunFailed, say, user_errors
+from bdqn.cli.common import RunFailed, disk_errors, say, user_errors
 from bdqn.cli.options import Parser, flags, other_options, text_of
 from bdqn.config.settings import SettingError
 
@@ -67,7 +67,7 @@ def _execute(search: Search, out: Path, workers: int, retries: int, *, quiet: bo
             folder.prepare(Sweep(search.content["steps"], ()))
             study = open_study(search, out)
         watch = partial(watching, folder=folder, quiet=quiet)
-        with interruptible() as stop:
+        with disk_errors(), interruptible() as stop:
             for outcome in run_search(search, study, folder, Local(), workers, retries, watch, stop):
                 if not quiet or outcome.score is None:
                     say(_line(search, outcome))

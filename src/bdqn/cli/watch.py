@@ -9,6 +9,7 @@ from pathlib import Path
 from bdqn.cli.common import load_to_play, say, user_errors
 from bdqn.cli.options import Parser, add_settings, given
 from bdqn.config.settings import build, setting, settings_of
+from bdqn.storage import atomic
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,6 @@ def run(argv: list[str]) -> int:
         )
         html = watch_page(recording)
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(html, encoding="utf-8")
+        atomic.write_output(out, html)
     say(f"{args.out}: {recording.facts['shown']}; {len(html) / 1e3:,.0f} kB")
     return 0

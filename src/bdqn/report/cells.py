@@ -1,4 +1,4 @@
-"""Cells of CSV files. Names come from runs, hence from anyone: a spreadsheet must not compute them as formulas."""
+"""Cells of CSV files. Names come from runs, hence from anyone: no spreadsheet may compute them, no terminal obey."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bdqn.storage import atomic
+from bdqn.storage.safe_files import printable_lines
 
 # Spreadsheets take cells that start like this for formulas; a leading apostrophe makes them text.
 _FORMULA = re.compile(r"['=+\-@\t\r\n]")
@@ -31,5 +32,9 @@ def from_text(cell: str) -> str:
 def write_table(path: Path, lines: Iterable[Iterable[object]]) -> None:
     """Write a CSV file, headings first, and replace an existing one."""
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(map(as_text, line) for line in lines)
+    csv.writer(text, lineterminator="\n").writerows(map(_cell, line) for line in lines)
     atomic.write_file(path, text.getvalue().encode())
+
+
+def _cell(cell: object) -> object:
+    return as_text(printable_lines(cell) if isinstance(cell, str) else cell)

@@ -22,6 +22,7 @@ from bdqn.config.settings import SettingError
 from bdqn.report.compare import SCORES, Comparison, comparison_of, label_of, read_results, unfinished
 from bdqn.report.figures import Points, curves_figure, save, settings_figure
 from bdqn.report.tables import Row, all_tables, layout
+from bdqn.storage import atomic
 from bdqn.sweep.plan import FULL, Sweep, read_sweep
 
 PAGE = "tables.md"
@@ -140,7 +141,7 @@ class Page:
         """Write the page beside its figures, and print it."""
         text = "\n\n".join(self._parts) + "\n"
         self.out.mkdir(parents=True, exist_ok=True)
-        (self.out / PAGE).write_text(text, encoding="utf-8")
+        atomic.write_file(self.out / PAGE, text.encode())
         print(text)
 
 

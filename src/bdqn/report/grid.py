@@ -12,6 +12,7 @@ from typing import Self
 from bdqn.report.cells import write_table
 from bdqn.report.html import Html, tag
 from bdqn.storage import atomic
+from bdqn.storage.safe_files import printable_lines
 
 MISSING = "missing"  # a cell that needs more runs
 NO_RATIO = "no ratio"  # a ratio whose scores are not positive
@@ -126,7 +127,7 @@ class Grid:
     def markdown(self) -> str:
         heading, *rows = self._with_marks(self._lines(_markdown, "**{}**".format))
         table = "\n".join(f"| {' | '.join(line)} |" for line in (heading, ["---"] * len(heading), *rows))
-        return f"**{self.title}** {self.note}".strip() + f"\n\n{table}\n"
+        return printable_lines(f"**{self.title}** {self.note}".strip() + f"\n\n{table}\n")
 
     def latex(self) -> str:
         """A table for a paper, with booktabs rules. Columns without any known value are left out."""

@@ -1,4 +1,7 @@
-"""HTML built from elements. All text is escaped unless it is ``Html``, so nothing in a run can act on a page."""
+"""HTML built from elements. All text is escaped unless it is ``Html``, so nothing in a run can act on a page.
+
+Control characters are removed: a page may be shown in a terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Iterable
 from html import escape
 from importlib import resources
 from typing import Any
+
+from bdqn.storage.safe_files import printable_lines
 
 Attribute = str | float | bool | None
 VOID = {"meta", "img", "input", "br", "line", "path", "rect", "circle", "polygon"}  # elements without content
@@ -27,7 +32,7 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 def join(children: Iterable[str]) -> Html:
     """Concatenate parts and escape those that are plain text."""
-    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
+    return Html("".join(child if isinstance(child, Html) else _escape(child) for child in children))
 
 
 def data(identifier: str, content: Any) -> Html:
@@ -69,4 +74,8 @@ def _attribute(key: str, value: Attribute) -> str:
     if value is True:
         return f" {name}"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f' {name}="{escape(text)}"'
+    return f' {name}="{_escape(text)}"'
+
+
+def _escape(text: str) -> str:
+    return escape(printable_lines(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from bdqn.linear.regret import growth_exponent
 from bdqn.report.figures import COLORS, draw_mean, name_axes
 from bdqn.report.load import Array
+from bdqn.storage import atomic
 
 COLUMNS = ("agent", "seed", "episode", "regret", "trajectory_regret", "certificate", "bound")
 CERTIFICATE, BOUND, TRIVIAL = "--", "-.", ":"  # line styles
@@ -69,15 +71,16 @@ def growth(episode: NDArray[np.int64] | Array, regret: Array, rng: np.random.Gen
 
 
 def write_regret(path: Path, curves: Iterable[RegretCurves]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for curve in curves:
-            for row, seed in enumerate(curve.seeds):
-                values = np.stack([getattr(curve, name)[row] for name in COLUMNS[3:]], axis=1)
-                for episode, cells in zip(curve.episode, values, strict=True):
-                    shown = ("" if np.isnan(cell) else f"{cell:.5g}" for cell in cells)
-                    writer.writerow((curve.agent, seed, f"{episode:.0f}", *shown))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for curve in curves:
+        for row, seed in enumerate(curve.seeds):
+            values = np.stack([getattr(curve, name)[row] for name in COLUMNS[3:]], axis=1)
+            for episode, cells in zip(curve.episode, values, strict=True):
+                shown = ("" if np.isnan(cell) else f"{cell:.5g}" for cell in cells)
+                writer.writerow((curve.agent, seed, f"{episode:.0f}", *shown))
+    atomic.write_file(path, text.getvalue().encode())
 
 
 def read_regret(path: Path) -> list[RegretCurves]:

@@ -308,7 +308,7 @@ def _config(place: _Place) -> Mapping[str, Any]:
 
 
 def _commands(path: Path) -> str:
-    return "\n".join(map(safe_files.printable, safe_files.read_text(path, safe_files.NOTES).splitlines()))
+    return safe_files.printable_lines(safe_files.read_text(path, safe_files.NOTES))
 
 
 def _evaluated(path: Path) -> Evaluated:

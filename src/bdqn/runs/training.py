@@ -153,9 +153,8 @@ def save(
         score = writer.score if scheduled else None
         checkpoints.save(learner, writer.state(), score, evaluation_due=evaluation_due)
     except OSError as error:
-        writer.report_failure(
-            "checkpoint", f"Could not write a checkpoint after {learner.num_timesteps:,} decisions: {error}."
-        )
+        what = f"Could not write a checkpoint after {learner.num_timesteps:,} decisions"
+        writer.report_failure("checkpoint", what, error)
     else:
         writer.saved = learner.num_timesteps
         writer.report_recovery("checkpoint")
@@ -166,7 +165,7 @@ def _seal(learner: Learner, writer: RunWriter, checkpoints: Checkpoints) -> None
         _check_directory(writer, checkpoints)
         checkpoints.write_segments(learner)
     except OSError as error:
-        writer.report_failure("replay", f"Could not write the replay buffer: {error}.")
+        writer.report_failure("replay", "Could not write the replay buffer", error)
     else:
         writer.report_recovery("replay")
 

@@ -9,12 +9,14 @@ TensorBoard's events. Tables only grow; a resumed run first removes the rows tha
 from __future__ import annotations
 
 import json
+import math
 import os
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -28,7 +30,8 @@ from bdqn.envs import describe
 from bdqn.qlearning.metric_names import metric_names
 from bdqn.runs.progress import notify, rate
 from bdqn.storage import atomic, safe_files
-from bdqn.storage.csv_table import Table, columns_of
+from bdqn.storage.checkpoint_files import CheckpointError
+from bdqn.storage.csv_table import Table, columns_of, end_of_line
 from bdqn.storage.provenance import git_commit, machine, packages, versions
 from bdqn.storage.safe_files import is_count
 from bdqn.storage.toml import toml_text
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 WINDOW = 100  # episodes per mean return, as in the paper
 
+HEADINGS = {"episodes": 1, "metrics": 1, "timing": 1, "monitor": 2, "evaluations": 1}  # lines above a table's rows
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
 ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
 
@@ -71,7 +75,7 @@ class RunWriter:
             schedule: When to log, evaluate and save.
             command: The command line, for ``command.txt``.
             tensorboard: Whether to write TensorBoard's events too.
-            state: The state of an earlier writer, from a checkpoint.
+            state: The state of an earlier writer, from a checkpoint, accepted by `check_state`.
             resumed: Notes about this resumption, for ``meta.json``.
             claim: The claim to the directory, which `check_directory` verifies.
         """
@@ -80,7 +84,6 @@ class RunWriter:
         self.status = "running"
         self._metrics = metric_names(learner.agent)
         state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
-        _check_state(state)
         self._rows = dict(state["rows"])
         self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
         self.logged: int = state["logged"]  # decision of the latest row of metrics
@@ -234,11 +237,11 @@ class RunWriter:
             table.sync()
         atomic.flush_directory(self.folder)  # the tables' directory entries
 
-    def report_failure(self, kind: str, message: str) -> None:
+    def report_failure(self, kind: str, what: str, error: OSError) -> None:
         """Report that writing fails, once until it works again."""
         if kind not in self._failing:
             self._failing.add(kind)
-            notify(f"{message} Training continues.")
+            notify(f"{what}: {str(error).removesuffix('.')}. Training continues.")
 
     def report_recovery(self, kind: str) -> None:
         """Report that writing works again, if it had failed."""
@@ -251,7 +254,7 @@ class RunWriter:
         try:
             yield
         except OSError as error:
-            self.report_failure(kind, f"Could not write the run's files: {error}.")
+            self.report_failure(kind, "Could not write the run's files", error)
         else:
             self.report_recovery(kind)
 
@@ -297,7 +300,7 @@ class RunWriter:
                         self._events.add_scalar(name, value, step)
             except OSError as error:  # SummaryWriter does not recover
                 self._events = None
-                self.report_failure("tensorboard", f"Stopped writing TensorBoard events: {error}.")
+                self.report_failure("tensorboard", "Stopped writing TensorBoard events", error)
 
     def _write_config_and_command(self) -> None:
         """Write config.toml, and append to command.txt."""
@@ -342,16 +345,29 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def _check_state(state: Mapping[str, Any]) -> None:
-    """Refuse a state, read from a file, that ``RunWriter.state`` cannot have returned."""
-    with suppress(KeyError, TypeError, AttributeError, ValueError):
+def check_state(run: Path, checkpoint: Path, state: Mapping[str, Any]) -> None:
+    """Raise CheckpointError unless the run in this directory can continue from this state of a checkpoint."""
+    if not _is_state(state):
+        raise CheckpointError(f"{checkpoint / 'run.json'} is not the state of a run.")
+    for name, heading in HEADINGS.items():
+        table, rows = run / f"{name}.csv", state["rows"].get(name, 0)
+        try:
+            fits = not rows or end_of_line(table, heading + rows) is not None
+        except FileNotFoundError:
+            fits = False
+        if not fits:
+            raise CheckpointError(f"{checkpoint} counts {rows:,} rows of {table}, which has fewer: rows were removed.")
+
+
+def _is_state(state: Mapping[str, Any]) -> bool:
+    """Whether ``RunWriter.state`` can have returned this state, which was read from a file."""
+    with suppress(KeyError, TypeError, AttributeError, ValueError, OverflowError):
         lengths = (length for _, length in state["recent"])
         counts = (*state["rows"].values(), state["logged"], state["evaluated"], *lengths)
         latest = 0.0 if state["evaluation"] is None else state["evaluation"]
         numbers = (latest, *(total for total, _ in state["recent"]))
-        if all(map(is_count, counts)) and all(isinstance(number, int | float) for number in numbers):
-            return
-    raise SettingError("run.json in the checkpoint is not a valid run state.")
+        return all(map(is_count, counts)) and all(map(math.isfinite, numbers))
+    return False
 
 
 def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
@@ -395,4 +411,20 @@ def _event_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise SettingError(missing("--tensorboard", "tensorboard", error)) from error
+    if not isinstance(threading.excepthook, _WithoutTensorBoard):
+        threading.excepthook = _WithoutTensorBoard(threading.excepthook)
     return SummaryWriter
+
+
+@dataclass(frozen=True)
+class _WithoutTensorBoard:
+    """A ``threading.excepthook`` that prints no traceback of TensorBoard's thread when it cannot write.
+
+    The next call of its writer raises the same error, which is then reported in one sentence.
+    """
+
+    usual: Callable[[threading.ExceptHookArgs], object]
+
+    def __call__(self, error: threading.ExceptHookArgs) -> None:
+        if not (type(error.thread).__module__.startswith("tensorboard.") and isinstance(error.exc_value, OSError)):
+            self.usual(error)

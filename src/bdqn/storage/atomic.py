@@ -30,10 +30,23 @@ def write_file(path: Path, data: bytes) -> None:
         try:
             folder.make_file(temporary, data)
             folder.rename(temporary, path.name)
-        except BaseException:
+        except BaseException as error:
             folder.remove(temporary)
+            if isinstance(error, IsADirectoryError):
+                raise IsADirectoryError(
+                    f"{path} is a directory, but a file must be written there: move it away."
+                ) from error
             raise
         folder.flush()
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a text file that the user named. A link leads to the file; a pipe or a device is written to directly."""
+    data = text.encode()
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_bytes(data)
+    else:
+        write_file(path.resolve(), data)
 
 
 def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
@@ -73,6 +86,13 @@ def discard(path: Path) -> None:
             folder.remove(name)  # left by a crash during an earlier removal
             folder.rename(path.name, name)
         folder.remove(name)
+
+
+def set_aside(path: Path) -> None:
+    """Rename a damaged directory to ``damaged-NAME``. An earlier one of that name is removed."""
+    aside = path.with_name(f"damaged-{path.name}")
+    discard(aside)
+    path.rename(aside)
 
 
 def discard_leftovers(folder: Path, ours: re.Pattern[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -124,30 +124,49 @@ class Checkpoints:
         return folder
 
     def load(
-        self, env: Source | None = None, *, device: str = "cpu", network: torch.nn.Module | None = None
+        self,
+        env: Source | None = None,
+        *,
+        device: str = "cpu",
+        network: torch.nn.Module | None = None,
+        check: Callable[[Path, Mapping[str, Any]], None] | None = None,
     ) -> Restored:
-        """Restore the newest valid checkpoint. Damaged ones are skipped, renamed and reported."""
+        """Restore the newest valid checkpoint. Damaged ones are skipped, renamed and reported.
+
+        Args:
+            env: The environment, if it is not the registered one that the checkpoint names.
+            device: Device of the network.
+            network: The custom network that the agent was trained with.
+            check: Raises CheckpointError if a checkpoint's run state, given with its path, cannot be continued. The
+                checkpoint then counts as damaged.
+        """
         damaged: list[str] = []
         paths, segments = self.paths(), self._segments
         for folder in reversed(paths):
             try:
-                restored = self._load(folder, segments, env, device, network)
+                restored = self._load(folder, segments, env, device, network, check)
             except CheckpointError as error:
                 damaged.append(str(error))
                 continue
             for bad in paths[len(paths) - len(damaged) :]:
-                atomic.discard(aside := bad.with_name(f"damaged-{bad.name}"))  # an earlier damaged one
-                bad.rename(aside)
+                atomic.set_aside(bad)
             self._learner = restored.learner
             return replace(restored, damaged=tuple(damaged))
         raise CheckpointError(
-            f"{self.folder} holds no valid checkpoint. " + " ".join(damaged)
+            f"{self.folder} holds no valid checkpoint: restore the damaged files from a copy, or start a new run. "
+            + " ".join(damaged)
             if damaged
             else f"{self.folder} holds no checkpoint."
         )
 
     def _load(
-        self, folder: Path, segments: Path, env: Source | None, device: str, network: torch.nn.Module | None
+        self,
+        folder: Path,
+        segments: Path,
+        env: Source | None,
+        device: str,
+        network: torch.nn.Module | None,
+        check: Callable[[Path, Mapping[str, Any]], None] | None,
     ) -> Restored:
         manifest = checkpoint_files.read(folder)
         agent, surroundings = read_state(folder, manifest, AGENT), read_state(folder, manifest, ENVIRONMENTS)
@@ -157,6 +176,8 @@ class Checkpoints:
             names = [checkpoint_files.name_of(manifest.step, what) for what in due]
             if folder.name not in names or len(surroundings["obs"]) != manifest.about["num_envs"]:
                 raise CheckpointError(f"{folder} does not match its manifest.")
+        if check is not None:
+            check(folder, run)
         replay = has_replay(manifest)
         learner = build_learner(folder, manifest, agent, env, device, network, {})
         with closing_on_error(learner), as_checkpoint_error(folder):
@@ -204,7 +225,8 @@ class Checkpoints:
             needed |= {segment.name for segment in self._replay_files.needed()}
         for path in self._segments.glob("*.safetensors"):
             if path.name not in needed and SEGMENT_NAME.fullmatch(path.name):
-                path.unlink()
+                with suppress(OSError):  # a directory of this name stays
+                    path.unlink()
 
 
 def has_replay(manifest: Manifest) -> bool:

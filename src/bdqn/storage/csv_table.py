@@ -75,7 +75,9 @@ class Table:
     def _opened(self) -> int:
         """Open the file when first needed, and retry later if that fails, so a full disk loses no row."""
         if self._file is None:
-            end = _end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
+            end = end_of_line(self.path, self._lines_kept) if self._lines_kept else 0
+            if end is None:
+                raise SettingError(f"{self.path} was changed while the run was resumed: rows were removed.")
             file = safe_files.open_to_write(self.path)
             try:
                 os.ftruncate(file, end)
@@ -92,10 +94,10 @@ def columns_of(path: Path) -> list[str]:
     return next(safe_files.lines(path), "").rstrip("\n").split(",")
 
 
-def _end_of_line(path: Path, count: int) -> int:
-    """Return the offset of the end of line ``count``."""
+def end_of_line(path: Path, count: int) -> int | None:
+    """Return the offset of the end of line ``count``, or None if the file has fewer complete lines."""
     with safe_files.open_to_read(path, safe_files.TABLE) as file:
         for _ in range(count):
             if not file.readline(safe_files.LINE).endswith(b"\n"):
-                raise SettingError(f"{path} is shorter than when the checkpoint was taken: rows were removed.")
+                return None
         return file.tell()

@@ -20,7 +20,7 @@ from bdqn.storage import atomic, checkpoint_files
 from bdqn.storage.checkpoint_files import CheckpointError, Entry, Segment
 from bdqn.storage.state_files import read_arrays
 
-SEGMENT_NAME = re.compile(r"(\.tmp-)?env\d+-\d{12,}-[0-9a-f]{16}\.safetensors")
+SEGMENT_NAME = re.compile(r"(\.tmp-|damaged-)?env\d+-\d{12,}-[0-9a-f]{16}\.safetensors")
 SEGMENT_BYTES = 16 << 20  # over all environments; also the maximum size of a tail
 
 
@@ -56,7 +56,7 @@ class ReplayFiles:
 
     def are_there(self) -> bool:
         """Whether all needed segments still exist."""
-        return all((self.folder / segment.name).exists() for segment in self.needed())
+        return all((self.folder / segment.name).is_file() for segment in self.needed())
 
     def tail(self) -> bytes:
         """Return the frames that are in no segment, for all environments, as a safetensors file."""
@@ -78,7 +78,10 @@ class ReplayFiles:
         entry = Entry.of("", data)
         name = f"env{env}-{start:012d}-{entry.sha256[:16]}.safetensors"
         atomic.make_directory(self.folder)
-        atomic.write_file(self.folder / name, data)
+        path = self.folder / name
+        if path.is_dir() and not path.is_symlink():  # it would block every later checkpoint
+            atomic.set_aside(path)
+        atomic.write_file(path, data)
         return Segment(name, entry.size, entry.sha256, env, start, stop - start)
 
 

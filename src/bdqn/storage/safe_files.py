@@ -211,6 +211,11 @@ def printable(text: object) -> str:
     return _UNPRINTABLE.sub(" ", str(text))
 
 
+def printable_lines(text: str) -> str:
+    """Return text without control characters and bidirectional overrides, but with its line breaks."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 

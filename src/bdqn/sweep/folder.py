@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bdqn.config.settings import SettingError
+from bdqn.runs.directory import LOCK
 from bdqn.storage import atomic, checkpoint_files, safe_files
+from bdqn.storage.atomic import TEMPORARY
 from bdqn.storage.safe_files import DamagedFile, inside
 from bdqn.sweep.plan import Sweep, Trial
 
 COLUMNS = ("trial", "group", "agent", "env", "seed")
-TRIALS, LOGS = "trials", "logs"
+LIST, TRIALS, LOGS = "trials.csv", "trials", "logs"
+BEFORE_A_SWEEP = {LOCK, f"{TEMPORARY}{LIST}"}  # what a sweep leaves that ended before it wrote its list
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")  # no separator, no leading dot: it cannot leave the folder
 _SEED = re.compile(r"[0-9]{1,18}")
 
@@ -43,16 +46,15 @@ class SweepFolder:
         self.folder = folder
 
     def prepare(self, sweep: Sweep) -> None:
-        """Write trials.csv. Trials of an earlier, smaller sweep stay in it.
+        """Write trials.csv, which marks the directory as a sweep's. Trials of an earlier, smaller sweep stay in it.
 
         A trial whose settings or group have changed is replaced. Its directory stays, but is no longer part of the
         sweep.
         """
-        there = {path.name for path in self.folder.iterdir()} - {"lock"}
-        if there and "trials.csv" not in there:
+        there = {path.name for path in self.folder.iterdir()} - BEFORE_A_SWEEP
+        if there and LIST not in there:
             raise SettingError(f"{self.folder} is not empty and holds no sweep: choose another directory.")
-        for name in (TRIALS, LOGS):
-            atomic.make_directory(inside(self.folder, name))
+        places = [inside(self.folder, name) for name in (TRIALS, LOGS)]
         names = {trial.name for trial in sweep.trials}
         rows = {_place(row): row for row in self.rows() if row["trial"] not in names}
         rows |= {_place(row): row for row in map(_row, sweep.trials)}
@@ -60,11 +62,13 @@ class SweepFolder:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows.values())
-        atomic.write_file(self.folder / "trials.csv", text.getvalue().encode())
+        atomic.write_file(self.folder / LIST, text.getvalue().encode())
+        for place in places:  # after the list: without it, the next command would refuse the directory
+            atomic.make_directory(place)
 
     def rows(self) -> list[dict[str, str]]:
         """Read the rows of trials.csv."""
-        path = self.folder / "trials.csv"
+        path = self.folder / LIST
         try:
             heading, *rows = list(safe_files.rows(path, safe_files.TRIALS)) or [[]]
         except (FileNotFoundError, NotADirectoryError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -22,6 +22,7 @@ from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError
 from bdqn.report.compare import read_result
 from bdqn.storage import atomic, safe_files
+from bdqn.storage.safe_files import DamagedFile
 from bdqn.sweep.engine import Engine, Work, run_sweep
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import Sweep
@@ -55,22 +56,63 @@ def require_optuna() -> None:
 
 def open_study(search: Search, folder: Path) -> optuna.Study:
     """Open the study in this directory, or create one. Refuses the study of another search."""
-    import optuna
-    from optuna.storages.journal import JournalFileBackend
-
     path = folder.resolve() / FILE
     _drop_incomplete_line(path)
     # Optuna's own lock may be left by a kill. The directory is locked already, so no other process can hold it.
     path.with_name(f"{FILE}.lock").unlink(missing_ok=True)
-    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-    study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
+    with _damage_named(path):
+        study = _load_study(path)
     known = study.user_attrs.get("search", search.fingerprint)
     if known != search.fingerprint:
         raise SettingError(
             f"{folder} holds another search: only the number of trials may change. Choose another directory."
         )
-    study.set_user_attr("search", search.fingerprint)
+    with _damage_named(path):
+        study.set_user_attr("search", search.fingerprint)
+        _check_trials(search, study)
     return study
+
+
+def _load_study(path: Path) -> optuna.Study:
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    storage = optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+    study = optuna.create_study(storage=storage, study_name=NAME, direction="maximize", load_if_exists=True)
+    if optuna.get_all_study_names(storage) != [NAME]:
+        raise ValueError("it contains another study")
+    return study
+
+
+def _check_trials(search: Search, study: optuna.Study) -> None:
+    """Refuse trials that this search cannot have written. Optuna reads most of them without a complaint."""
+    import optuna
+
+    optuna.create_study(direction=study.direction).add_trials(study.trials)  # checks values against ranges
+    known = _distributions(search)
+    states = optuna.trial.TrialState
+    for trial in study.trials:
+        if trial.state not in (states.RUNNING, states.COMPLETE, states.FAIL):
+            raise ValueError(f"trial {trial.number} is in the state {trial.state.name}")
+        if trial.state is states.COMPLETE and not (trial.value is not None and math.isfinite(trial.value)):
+            raise ValueError(f"trial {trial.number} has the score {trial.value}")
+        is_complete = trial.state is states.COMPLETE or trial.params.keys() == known.keys()
+        if is_complete and trial.distributions != known:
+            raise ValueError(f"trial {trial.number} has other settings than the search")
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Turn errors in the block into DamagedFile: nothing but this file is read in it."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # Optuna trusts its files, so damaged ones lead to errors of any type
+        raise DamagedFile(
+            f"{path} is damaged ({type(error).__name__}: {error!s:.200}): move it away and run the same command: it "
+            "repeats the search with the runs that are there."
+        ) from error
 
 
 def _drop_incomplete_line(path: Path) -> None:
