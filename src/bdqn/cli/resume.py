@@ -132,7 +132,7 @@ def _restore(folder: Path, checkpoints: Checkpoints, config: dict[str, Any], opt
     """Restore the run from its newest valid checkpoint, or from the start if there is none."""
     from bdqn.config.resolve import configure, known_settings
     from bdqn.learner import Learner
-    from bdqn.runs.writer import check_state
+    from bdqn.runs.run_state import check_state
     from bdqn.storage.checkpoints import Restored
     from bdqn.storage.saved_agents import trusted
 

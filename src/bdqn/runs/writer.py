@@ -9,14 +9,12 @@ TensorBoard's events. Tables only grow; a resumed run first removes the rows tha
 from __future__ import annotations
 
 import json
-import math
 import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -24,16 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bdqn.config.extras import missing
 from bdqn.config.settings import SettingError
 from bdqn.envs import describe
 from bdqn.qlearning.metric_names import metric_names
 from bdqn.runs.progress import notify, rate
+from bdqn.runs.tensorboard import event_writer
 from bdqn.storage import atomic, safe_files
-from bdqn.storage.checkpoint_files import CheckpointError
-from bdqn.storage.csv_table import Table, columns_of, end_of_line
+from bdqn.storage.csv_table import Table, columns_of
 from bdqn.storage.provenance import git_commit, machine, packages, versions
-from bdqn.storage.safe_files import is_count
 from bdqn.storage.toml import toml_text
 
 if TYPE_CHECKING:
@@ -93,7 +89,7 @@ class RunWriter:
         self._failing: set[str] = set()
         self._warns_of_cuts = True
         step = learner.num_timesteps
-        make_events = _event_writer() if tensorboard else None
+        make_events = event_writer() if tensorboard else None
         self._config, self._command = toml_text(run_configuration(learner, steps, schedule)), command
         self._write_config_and_command()
         self._events = make_events(str(folder), purge_step=step + 1 if step else None) if make_events else None
@@ -345,31 +341,6 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def check_state(run: Path, checkpoint: Path, state: Mapping[str, Any]) -> None:
-    """Raise CheckpointError unless the run in this directory can continue from this state of a checkpoint."""
-    if not _is_state(state):
-        raise CheckpointError(f"{checkpoint / 'run.json'} is not the state of a run.")
-    for name, heading in HEADINGS.items():
-        table, rows = run / f"{name}.csv", state["rows"].get(name, 0)
-        try:
-            fits = not rows or end_of_line(table, heading + rows) is not None
-        except FileNotFoundError:
-            fits = False
-        if not fits:
-            raise CheckpointError(f"{checkpoint} counts {rows:,} rows of {table}, which has fewer: rows were removed.")
-
-
-def _is_state(state: Mapping[str, Any]) -> bool:
-    """Whether ``RunWriter.state`` can have returned this state, which was read from a file."""
-    with suppress(KeyError, TypeError, AttributeError, ValueError, OverflowError):
-        lengths = (length for _, length in state["recent"])
-        counts = (*state["rows"].values(), state["logged"], state["evaluated"], *lengths)
-        latest = 0.0 if state["evaluation"] is None else state["evaluation"]
-        numbers = (latest, *(total for total, _ in state["recent"]))
-        return all(map(is_count, counts)) and all(map(math.isfinite, numbers))
-    return False
-
-
 def _meta(learner: Learner, started: datetime) -> dict[str, Any]:
     return {
         "status": "running",
@@ -403,28 +374,3 @@ def _last_seconds(table: Path, column: int) -> float:
 
 def _write_text(path: Path, text: str) -> None:
     atomic.write_file(path, text.encode())
-
-
-def _event_writer() -> Any:
-    """Import TensorBoard's writer. A missing package is reported before the run starts."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise SettingError(missing("--tensorboard", "tensorboard", error)) from error
-    if not isinstance(threading.excepthook, _WithoutTensorBoard):
-        threading.excepthook = _WithoutTensorBoard(threading.excepthook)
-    return SummaryWriter
-
-
-@dataclass(frozen=True)
-class _WithoutTensorBoard:
-    """A ``threading.excepthook`` that prints no traceback of TensorBoard's thread when it cannot write.
-
-    The next call of its writer raises the same error, which is then reported in one sentence.
-    """
-
-    usual: Callable[[threading.ExceptHookArgs], object]
-
-    def __call__(self, error: threading.ExceptHookArgs) -> None:
-        if not (type(error.thread).__module__.startswith("tensorboard.") and isinstance(error.exc_value, OSError)):
-            self.usual(error)
