@@ -182,8 +182,8 @@ def test_agents_with_the_same_layers_will_do(agent: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("bootstrapped", "network of bootstrapped does not support"),
-        ("bdqn-deep", "network of bdqn-deep does not support"),
+        ("bootstrapped", "bootstrapped has more in its network"),
+        ("bdqn-deep", "bdqn-deep has more in its network"),
         ("random", "learns no features"),
     ],
 )
