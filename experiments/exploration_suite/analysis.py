@@ -86,7 +86,7 @@ def say_episodes(page: Page, found: Comparison) -> None:
                 lines.append([short(env), group, *cells])
     if len(lines) > 1:
         page.say(
-            "Episodes, one number per seed. Found: an episode with a quarter of the optimum. Solved: 20 in a row that "
+            "Episodes, one number per seed. Found: an episode with a quarter of the optimum. Solved: 20 in a row that\n"
             "average 80 % of it."
         )
         page.cells(lines)
