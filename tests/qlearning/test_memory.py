@@ -28,7 +28,9 @@ def test_minibatches_count_their_q_values() -> None:
     ("spec", "actions"), [(VECTOR, 10**12), (ObservationSpec((), np.dtype(np.int64), categories=10**12), 2)]
 )
 def test_where_no_batch_size_fits_none_is_advised(spec: ObservationSpec, actions: int) -> None:
-    with pytest.raises(SettingError, match=r"GB are free: make observations smaller, or offer fewer actions\.$"):
+    with pytest.raises(
+        SettingError, match=r"GB are free: free some memory, make observations smaller, or offer fewer actions\.$"
+    ):
         memory.check_batch_memory(1, spec, actions)
 
 

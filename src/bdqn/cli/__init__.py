@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -35,7 +36,14 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or one of `bdqn.runs.exit_codes`."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is not None:
+        return _exit_code(list(argv))
+    code = _exit_code(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program ends: another Ctrl-C would only add tracebacks
+    return code
+
+
+def _exit_code(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except SettingError as error:
