@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -161,10 +162,12 @@ def test_of_a_directory_that_was_removed_all_is_written_again_that_can_be(
     process = forks.start(*train(folder, LONG))
     wait_until(lambda: saved(folder) >= 400, process)
     if taken:
+        os.kill(process.pid, signal.SIGSTOP)  # it would follow the directory to where it is for a moment
         folder.rename(tmp_path / "away")
         folder.mkdir()
         (folder / "mine").touch()
         remove(tmp_path / "away")
+        os.kill(process.pid, signal.SIGCONT)
     else:
         remove(folder)
     assert process.wait() == 1
