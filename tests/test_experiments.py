@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 from bdqn.agents import AGENTS
+from bdqn.cli import main
 from bdqn.envs import family
+from bdqn.report.collect import collect, read_rows
 from bdqn.report.compare import Comparison, Result, write_results
 from bdqn.report.experiment import PAGE, read_study
 from bdqn.sweep.plan import FULL, Sweep, Trial, read_scales, read_sweep
@@ -571,3 +573,20 @@ def test_results_of_another_scale_are_neither_overwritten_nor_mistaken(
         assert message in done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "page").exists()
+
+
+def test_collect_keeps_finished_runs_and_replaces_those_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep, out, kept = tmp_path / "sweep.toml", tmp_path / "out", tmp_path / "kept.csv"
+    sweep.write_text('steps = 300\nseeds = 2\nenvironments = ["bdqn/DeepSea10-v0"]\n[agents.random]\n')
+    assert main(["sweep", str(sweep), "--out", str(out), "--quiet"]) == 0
+    meta = next(out.glob("trials/*/meta.json"))
+    meta.write_text(meta.read_text().replace('"finished"', '"running"'))
+    monkeypatch.setattr("sys.argv", ["collect.py", str(out), "--out", str(kept)])
+    for _ in range(2):
+        collect(None, kept, ("episodes", "best"), lambda env, returns: (len(returns), f"{env} {returns.max():.2f}"))
+    (row,) = read_rows(kept)
+    assert (row["env"], row["group"], row["episodes"]) == ("bdqn/DeepSea10-v0", "random", "30")
+    assert row["best"].startswith("bdqn/DeepSea10-v0 ")
+    assert capsys.readouterr().out.count("is not finished, and left out.") == 2

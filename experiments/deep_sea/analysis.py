@@ -5,7 +5,6 @@ Reads solved.csv, which collect.py writes: python experiments/deep_sea/analysis.
 
 from __future__ import annotations
 
-import csv
 import re
 from itertools import cycle
 
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 
 from bdqn.envs.deep_sea import DeepSea
 from bdqn.linear.regret import growth_exponent
+from bdqn.report.collect import read_rows
 from bdqn.report.experiment import Page
 from bdqn.report.figures import COLORS, label
 from bdqn.sweep.plan import read_sweep
@@ -44,11 +44,8 @@ def size_of(env: str) -> int:
 def read_runs(page: Page) -> dict[tuple[str, str], Rows]:
     """Every kept run, by environment and group."""
     runs: dict[tuple[str, str], Rows] = {}
-    path = page.results / "solved.csv"
-    if path.exists():
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                runs.setdefault((row["env"], row["group"]), []).append(row)
+    for row in read_rows(page.results / "solved.csv"):
+        runs.setdefault((row["env"], row["group"]), []).append(row)
     return {key: sorted(rows, key=lambda row: int(row["seed"])) for key, rows in runs.items()}
 
 

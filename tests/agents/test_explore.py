@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -42,6 +43,24 @@ def test_each_change_can_be_switched_off_alone(name: str) -> None:
     off = {name: False if name == "adapt" else 0}
     learner = bdqn.make("bdqn-explore", "CartPole-v1", **{**SMALL, **off}).learn(300)
     assert learner.agent.online.head.fitted
+
+
+@pytest.mark.parametrize("acting", ["mean", "ucb", "epsilon-greedy"])
+def test_it_can_act_without_draws(acting: str) -> None:
+    learner = bdqn.make("bdqn-explore", "CartPole-v1", acting=acting, **SMALL).learn(300)
+    assert learner.agent.online.head.fitted
+    assert not learner.agent.choices.bold_decay
+
+
+def test_a_fit_sees_all_of_the_buffer_as_transitions_that_differ() -> None:
+    learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(500)
+    agent = learner.agent
+    agent.last_layer.choice = replace(agent.last_layer.choice, batch_size=20)
+    data = agent.last_layer._data(lambda: False)
+    assert len(data.transitions.x) == 20  # a grid of 9 has 36 that differ, or fewer
+    assert data.moments.count.sum() == data.transitions.count.sum() > 20
+    agent.last_layer.choice = replace(agent.last_layer.choice, batch_size=100)
+    assert agent.last_layer._data(lambda: False).moments.count.sum() == len(agent.replay) > 100
 
 
 def test_a_key_and_a_door_are_found_with_the_defaults() -> None:

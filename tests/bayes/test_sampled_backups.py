@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.bayes.posterior import Fixed, Moments, Posterior, Prior, fit
-from bdqn.bayes.sampled_backups import Transitions, joined, sampled_backups
+from bdqn.bayes.sampled_backups import BackedUpWeights, Transitions, back_up, joined, sampled_backups
 from bdqn.config.settings import SettingError
 
 GAMMA, NOISE, PRIOR, VISITS = 0.9, 0.5, 2.0, 4
@@ -308,3 +308,23 @@ def test_settings_that_exclude_one_another_are_refused(settings: dict[str, Any],
 
 def test_it_is_registered_as_a_change_to_bayesian_dqn() -> None:
     assert issubclass(AGENTS["bdqn-deep"].settings, AGENTS["bdqn"].settings)
+
+
+def test_two_kinds_side_by_side_are_what_each_is_alone() -> None:
+    rows = chain(6)
+    posteriors = belief(rows), fit(Moments.zero(6, (1,)), Prior(2.0, Fixed(0.5)))
+
+    def kinds() -> list[BackedUpWeights]:
+        rng = np.random.default_rng(0)
+        return [
+            BackedUpWeights(p, p.sample(rng, count), np.full(count, 3.0))
+            for p, count in zip(posteriors, (2, 3), strict=True)
+        ]
+
+    together, alone = kinds(), kinds()
+    back_up(together, rows, 5)
+    for kind in alone:
+        back_up([kind], rows, 5)
+    for one, other in zip(together, alone, strict=True):
+        assert one.weights == pytest.approx(other.weights, rel=1e-9)
+    assert not np.allclose(together[0].weights[:1], together[1].weights[:1])

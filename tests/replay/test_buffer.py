@@ -203,3 +203,25 @@ def test_the_latest_transitions_have_whole_returns() -> None:
     assert steps is not None
     assert (steps == 4).all()
     assert latest(replay, 3) == [[], []]
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+def test_settled_transitions_are_handed_out_once_and_never_change_again(n_steps: int) -> None:
+    replay = Replay(64, (1,), np.float32, 2, n_steps=n_steps)
+    replay.start(np.zeros((2, 1), np.float32))
+    rng, first, seen = np.random.default_rng(0), np.zeros(2, np.int64), []
+    for now in range(1, 26):
+        obs = np.full((2, 1), now, np.float32)
+        ended = rng.random(2) < 0.2
+        replay.add(np.zeros(2, np.int64), np.full(2, float(now)), obs, ended, ended, obs)
+        env, slot = replay.settled(first)
+        first = np.maximum(first, replay.written - n_steps)
+        seen += list(zip(env, slot, replay.outcomes(env, slot).reward.tolist(), strict=True))
+    places = [(env, slot) for env, slot, _ in seen]
+    assert len(places) == len(set(places))
+    everything = set(zip(*replay.index(), strict=True))
+    waiting = everything - set(places)
+    assert set(places) <= everything
+    assert len(waiting) <= 2 * (n_steps - 1)
+    for env, slot, reward in seen:
+        assert replay.outcomes(np.array([env]), np.array([slot])).reward.tolist() == [reward]

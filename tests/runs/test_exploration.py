@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bdqn.cli import main
-from bdqn.runs.exploration import exploration_line, exploration_warning
+from bdqn.runs.exploration import ExplorationLog, exploration_line, exploration_warning
+from bdqn.runs.progress import Silent
 from support.cli import SMALL
 
 DEAD = {
@@ -16,6 +17,7 @@ DEAD = {
     "explore/bold_share": 1.0,
     "explore/bold_return": -200.0,
     "explore/modest_return": -200.0,
+    "explore/segments": 0.0,
 }
 
 
@@ -36,13 +38,26 @@ def test_the_line_says_what_departs_what_is_new_and_which_draws_act() -> None:
     ("changed", "warns"),
     [
         ({}, True),
-        ({"explore/modest_return": -110.0}, False),  # something was found: rest is what it should come to
+        ({"explore/segments": 300.0}, False),  # something was found: rest is what it should come to
         ({"posterior/novelty": 0.2}, False),
         ({"explore/draw_departs": 0.2}, False),
     ],
 )
 def test_it_warns_only_where_nothing_was_found_and_nothing_is_new(changed: dict[str, float], warns: bool) -> None:
     assert (exploration_warning({**DEAD, **changed}) is not None) == warns
+
+
+def test_agents_that_act_without_draws_say_nothing_of_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ["--agent", "ucb", "--steps", "300", "--out", str(tmp_path / "run")]
+    assert main(["train", "--env", "CartPole-v1", *SMALL, *arguments]) == 0
+    assert "exploration is " not in capsys.readouterr().out
+
+
+def test_it_warns_once(capsys: pytest.CaptureFixture[str]) -> None:
+    log = ExplorationLog(100, 0)
+    for now in range(1, 101):
+        log.report(now, DEAD, Silent())
+    assert capsys.readouterr().err.count("Exploration has come to rest") == 1
 
 
 def test_a_run_says_it_ten_times(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

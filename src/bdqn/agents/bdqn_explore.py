@@ -30,7 +30,9 @@ class Settings(bdqn_deep.Settings):
     value_spread: float = setting(
         0.05, "prior standard deviation of Q, as a share of the values seen; 0: prior_var and noise decide", minimum=0
     )
-    prior_share: float = setting(0.9, "share of the prior variance that prior features have", minimum=0, maximum=1)
+    prior_share: float = setting(
+        0.9, "share of the prior variance that prior features have", minimum=0.001, maximum=0.999
+    )
     learned_spread: float = setting(
         0.3, "widest prior standard deviation of Q through learned features, if the data ask for it", minimum=0
     )
@@ -63,11 +65,12 @@ def choices(settings: Settings) -> Choices:
     deep = bdqn_deep.choices(settings)
     assert deep.fit is not None
     growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most)
+    bold = settings.value_spread and settings.boldness and settings.acting == "thompson"  # others act without draws
     return replace(
         deep,
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
-        bold_decay=settings.bold_decay if settings.value_spread and settings.boldness else 0.0,
+        bold_decay=settings.bold_decay if bold else 0.0,
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),

@@ -2,8 +2,7 @@
 
 A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
-other one with probability n^(-1/2): bold draws never stop looking, and what that costs falls like the regret of a
-bandit.
+other one with probability n^(-1/2): bold draws never stop looking, but take an ever smaller share of the segments.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
 HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
 MODEST, BOLD = 0, 1
-METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return")
+METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return", "explore/segments")
 
 
 class Boldness:
@@ -63,8 +62,11 @@ class Boldness:
         return 1 - better if self._rng.random() < min(0.5, self._segments**-self.decay) else better
 
     def metrics(self) -> dict[str, float]:
-        """Which kind acts, and what each has returned; a kind that has not acted yet is left out."""
-        values = ((self.kinds == BOLD).mean(), *self.records)
+        """Which kind acts, what each has returned, and the segments since they first differed.
+
+        The return of a kind that has not acted yet is left out.
+        """
+        values = ((self.kinds == BOLD).mean(), *self.records, self._segments)
         return {name: float(value) for name, value in zip(METRICS, values, strict=True) if np.isfinite(value)}
 
     def state(self) -> dict[str, Any]:

@@ -52,13 +52,14 @@ def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int)
 
 def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0) -> int:
     """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
-    kept = 4 * rows * dim * 8  # before and after a transition, and once more while they are put in order
+    per_row = 2 * dim * (8 + 4)  # regressors in float64, next ones in float32; once more while they are put in order
+    kept = rows * per_row
     needed = 6 * num_actions * dim * dim * 8 + kept  # Gram matrix, precision, its factor, and what is in between
     free = max(0, free_memory() - taken)
     if kept > 0.9 * free:
         raise SettingError(
             f"Backing draws up on {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
-            f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / (32 * dim)):,}."
+            f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / per_row):,}."
         )
     if needed > 0.9 * free:
         fits = int((0.9 * free / (48 * num_actions)) ** 0.5)

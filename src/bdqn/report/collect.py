@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bdqn.report.load import Array, read_run
+from bdqn.report.cells import from_text, write_table
+from bdqn.report.load import Array, read_meta, read_run
+from bdqn.storage import safe_files
 from bdqn.sweep.folder import SweepFolder
 
 KEY = ("env", "group", "seed")
@@ -34,19 +34,17 @@ def collect(description: str | None, own: Path, columns: Sequence[str], figures:
     args = parser.parse_args()
     rows = {tuple(row[name] for name in KEY): row for row in read_rows(args.out)}
     for folder in args.folders:
-        for trial in SweepFolder(folder).rows():
+        sweep = SweepFolder(folder)
+        for trial in sweep.rows():
             key = tuple(trial[name] for name in KEY)
-            path = folder / "trials" / trial["trial"]
-            if _is_finished(path):
+            path = sweep.place(trial)
+            if read_meta(path).get("status") == "finished":
                 values = (*key, *figures(trial["env"], read_run(path).raw_return))
                 rows[key] = dict(zip((*KEY, *columns), values, strict=True))
             else:
                 print(f"{' '.join(key)} is not finished, and left out.")
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with args.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, (*KEY, *columns), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
+    write_table(args.out, [(*KEY, *columns), *(row.values() for row in rows.values())])
     print(f"{args.out}: {len(rows)} runs")
 
 
@@ -54,10 +52,5 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     """What ``collect`` wrote; nothing where there is no such file."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _is_finished(run: Path) -> bool:
-    meta = run / "meta.json"
-    return meta.exists() and json.loads(meta.read_text())["status"] == "finished"
+    heading, *rows = safe_files.rows(path)
+    return [dict(zip(heading, map(from_text, row), strict=True)) for row in rows]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bdqn.runs.progress import format_return
+from bdqn.runs.progress import Progress, format_return, notify
 
+LINES = 10  # over a run
 # Below these an agent does what its mean says, where it has been before. Solved problems end there, too.
 FEW_DEPARTURES, LITTLE_NEW = 0.01, 0.01
 
@@ -32,15 +33,39 @@ def exploration_line(metrics: Mapping[str, float]) -> str | None:
 
 
 def exploration_warning(metrics: Mapping[str, float]) -> str | None:
-    """Say what to change if nothing looks new any more, and no kind of draw has ever returned more than the other."""
-    names = ("posterior/novelty", "explore/draw_departs", "explore/bold_return", "explore/modest_return")
+    """Say what to change if nothing looks new any more, and modest and bold draws have returned the same ever since."""
+    names = ("posterior/novelty", "explore/draw_departs", "explore/segments")
     if any(name not in metrics for name in names):
         return None
-    novelty, departs, bold, modest = (metrics[name] for name in names)
-    if novelty >= LITTLE_NEW or departs >= FEW_DEPARTURES or abs(bold - modest) > 1e-9 * abs(bold):
+    novelty, departs, segments = (metrics[name] for name in names)
+    if novelty >= LITTLE_NEW or departs >= FEW_DEPARTURES or segments:
         return None
     return (
         "Exploration has come to rest, but all episodes return alike: nothing that the agent can tell apart is new. "
         "Let it see finer differences (half of prior_lengthscale, or more prior_features), check that observations "
         "show what the reward depends on, or allow longer episodes."
     )
+
+
+class ExplorationLog:
+    """Describes exploration a few times in a run, and warns at most once."""
+
+    def __init__(self, steps: int, now: int) -> None:
+        """``steps`` is the length of the run, of which ``now`` have been taken."""
+        self._interval = max(1, steps // LINES)
+        self._next = self._after(now)
+        self._warned = False
+
+    def report(self, now: int, metrics: Mapping[str, float], progress: Progress) -> None:
+        """Report the latest metrics, if that is due."""
+        if now < self._next:
+            return
+        self._next = self._after(now)
+        if (line := exploration_line(metrics)) is not None:
+            progress.log(f"After {now:,} steps, {line}")
+        if not self._warned and (warning := exploration_warning(metrics)) is not None:
+            notify(warning)
+            self._warned = True
+
+    def _after(self, now: int) -> int:
+        return (now // self._interval + 1) * self._interval

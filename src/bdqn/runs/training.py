@@ -8,14 +8,13 @@ from contextlib import contextmanager, suppress
 
 from bdqn.learner import Learner
 from bdqn.runs.evaluation import Stopped, check_can_evaluate, evaluate
-from bdqn.runs.exploration import exploration_line, exploration_warning
-from bdqn.runs.progress import Progress, format_return, notify
+from bdqn.runs.exploration import ExplorationLog
+from bdqn.runs.progress import Progress, format_return
 from bdqn.runs.schedule import Schedule
 from bdqn.runs.writer import RunWriter
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoints import Checkpoints
 
-EXPLORATION_LINES = 10  # over a run
 SEAL_FREQ = 256  # decisions between checks for complete replay segments
 
 
@@ -42,7 +41,7 @@ def train(
         log_at, evaluate_at = _next(writer.logged, schedule.log_freq), _next(writer.evaluated, schedule.eval_freq)
         save_at = _next(max(0, now - learner.envs.num_envs), schedule.save_freq)
         seal_at = now + SEAL_FREQ
-        explore_at, warned = _next(now, max(1, steps // EXPLORATION_LINES)), False
+        exploration, explores_by_draws = ExplorationLog(steps, now), learner.agent.choices.redraw is not None
         show_at = time.monotonic()
 
         def report_what_is_due() -> None:
@@ -56,17 +55,6 @@ def train(
                 with suppress(Stopped):
                     _evaluate(learner, writer, schedule, progress, stop)
                     evaluate_at = _next(now, schedule.eval_freq)
-
-        def describe_exploration_if_due() -> None:
-            nonlocal explore_at, warned
-            if now < explore_at or learner.agent.fit_due:
-                return
-            explore_at = _next(now, max(1, steps // EXPLORATION_LINES))
-            if (line := exploration_line(learner.agent.metrics)) is not None:
-                progress.log(f"After {now:,} steps, {line}")
-            if (warning := exploration_warning(learner.agent.metrics)) is not None and not warned:
-                notify(warning)
-                warned = True
 
         def save_if_due() -> None:
             nonlocal save_at
@@ -88,7 +76,8 @@ def train(
                 for restart in step.restarts:
                     writer.restart(now, restart)
                 report_what_is_due()
-                describe_exploration_if_due()
+                if explores_by_draws and not learner.agent.fit_due:
+                    exploration.report(now, learner.agent.metrics, progress)
                 save_if_due()
                 if now >= seal_at:
                     _seal(learner, writer, checkpoints)
