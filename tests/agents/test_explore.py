@@ -49,7 +49,7 @@ def test_each_change_can_be_switched_off_alone(name: str) -> None:
 def test_it_can_act_without_draws(acting: str) -> None:
     learner = bdqn.make("bdqn-explore", "CartPole-v1", acting=acting, **SMALL).learn(300)
     assert learner.agent.online.head.fitted
-    assert not learner.agent.choices.bold_decay
+    assert learner.agent.choices.bold is None
 
 
 def test_a_fit_sees_all_of_the_buffer_as_transitions_that_differ() -> None:
@@ -112,8 +112,8 @@ def test_units_change_nothing(problem: str, units: tuple[float, float, bool]) ->
 
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_a_resumed_run_continues_exactly(num_envs: int, tmp_path: Any) -> None:
-    whole = bdqn.make("bdqn-explore", "CartPole-v1", num_envs=num_envs, **SMALL).learn(420)
-    cut = bdqn.make("bdqn-explore", "CartPole-v1", num_envs=num_envs, **SMALL).learn(240)
+    whole = bdqn.make("bdqn-explore", "bdqn/Grid-v0", num_envs=num_envs, **SMALL).learn(420)
+    cut = bdqn.make("bdqn-explore", "bdqn/Grid-v0", num_envs=num_envs, **SMALL).learn(240)
     Checkpoints(tmp_path).save(cut)
     resumed = Checkpoints(tmp_path).load().learner.learn(180)
     for name, value in whole.agent.online.state_dict().items():
@@ -126,8 +126,8 @@ def test_a_resumed_run_continues_exactly(num_envs: int, tmp_path: Any) -> None:
 def test_bold_draws_act_where_they_are_chosen_and_never_train(num_envs: int) -> None:
     seen = set()
     # At this gamma a segment has 20 decisions, so that kinds change within episodes, too.
-    learner = bdqn.make("bdqn-explore", "bdqn/KeyDoor-v0", num_envs=num_envs, gamma=0.5, **SMALL)
-    for _ in learner.steps(400):
+    learner = bdqn.make("bdqn-explore", "bdqn/RiverSwim-v0", num_envs=num_envs, gamma=0.5, **SMALL)
+    for _ in learner.steps(500):
         head, draws = learner.agent.online.head, learner.agent.draws
         if not head.fitted:
             continue
@@ -137,6 +137,62 @@ def test_bold_draws_act_where_they_are_chosen_and_never_train(num_envs: int) -> 
             assert acting.numpy().tobytes() in (bold if kind == BOLD else modest)
             seen.add(int(kind))
     assert seen == {0, 1}
+
+
+def test_draws_that_leave_loops_see_more() -> None:
+    """A stationary policy that comes back to where it was goes round in circles until the episode ends."""
+    seen = {}
+    for leaves in (True, False):
+        learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 24}, leave_loops=leaves, **SMALL)
+        seen[leaves] = len({(step.next_obs.tobytes(), step.obs.tobytes()) for step in learner.steps(1500)})
+    assert seen[True] > 1.3 * seen[False]
+
+
+def test_the_mean_stays_within_the_returns_seen() -> None:
+    learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(1500)
+    agent = learner.agent
+    low, high = agent.last_layer._source.returns_seen()
+    assert (low, high) == pytest.approx((0.0, 1.0 / agent.targets.reward_unit))
+    assert agent.online.head.value_scale == high
+    data = agent.last_layer._data(lambda: False)
+    assert data.transitions.returns == (low, high)
+    assert data.transitions.values(agent.online.head.posterior.mean).max() < 1.2 * high
+
+
+def test_what_pays_more_in_the_long_run_is_chosen_past_a_time_limit() -> None:
+    """Two states pay 1.5 and 2 a decision; episodes are cut short, so states are worth more than any return seen."""
+
+    class TwoStates(gym.Env[Any, Any]):
+        observation_space, action_space = gym.spaces.Discrete(2), gym.spaces.Discrete(2)
+
+        def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+            self.at = self.elapsed = 0
+            return 0, {}
+
+        def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            reward = (1.5, 2.0)[self.at] * (action == 0)
+            self.at, self.elapsed = (self.at + action) % 2, self.elapsed + 1
+            return self.at, reward, False, self.elapsed >= 20, {}
+
+    learner = bdqn.make("bdqn-explore", TwoStates, gamma=0.95, **SMALL).learn(2000)
+    assert learner.agent.view(np.array([0, 1])).mean.argmax(1).tolist() == [1, 0]
+
+
+def test_fits_to_few_transitions_prepare_more_draws() -> None:
+    head = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(400).agent.online.head
+    assert len({draw.numpy().tobytes() for draw in head.bold_pool}) == 30
+    assert [head._affordable(rows) for rows in (0, 1000, 10_000, 100_000)] == [(30, 100), (30, 100), (3, 20), (3, 10)]
+
+
+def test_it_acts_by_the_features_of_the_last_fit() -> None:
+    as_fitted, as_trained = (
+        bdqn.make("bdqn-explore", "CartPole-v1", act_as_fitted=fitted, **SMALL).learn(340).agent
+        for fitted in (True, False)
+    )
+    obs = np.ones((1, 4), np.float32)
+    for agent, network in ((as_fitted, as_fitted.target), (as_trained, as_trained.online)):
+        assert not agent.targets.in_sync  # trained since
+        assert np.array_equal(agent.features(obs), network.features(agent.tensor(obs)).detach())
 
 
 def test_fits_follow_the_growth_of_the_data() -> None:

@@ -142,6 +142,23 @@ def test_the_mean_stays_within_the_range_of_the_regressions_own_values() -> None
     mean, draws = sampled_backups(known, pays, np.random.default_rng(0), 10, 30, beyond=np.inf)
     assert known.mean.item() < mean.item() <= 1 + 2 * known.mean.item()
     assert np.abs(draws).max() > 1e6
+    bounded, _ = sampled_backups(known, replace(pays, returns=(0.0, 0.5)), np.random.default_rng(0), 10, 30)
+    assert known.mean.item() > 0.9
+    assert bounded.item() == pytest.approx(1.5, rel=0.1)  # what is paid, and the most that was ever returned
+
+
+def test_sweeps_end_where_values_have_settled() -> None:
+    rows = chain(4)
+    known = belief(rows)
+    settled, all_of_them, too_few = (BackedUpWeights(known, known.mean[None], np.zeros(1)) for _ in range(3))
+    sweeps: list[int] = []
+    settled.take = lambda cross, take=settled.take: (sweeps.append(1), take(cross))[1]  # type: ignore[method-assign]
+    back_up([settled], rows, 500, tolerance=1e-4)
+    back_up([all_of_them], rows, 500)
+    back_up([too_few], rows, 1)
+    assert 1 < len(sweeps) < 50
+    assert settled.weights == pytest.approx(all_of_them.weights, rel=1e-3)
+    assert settled.weights != pytest.approx(too_few.weights, rel=1e-3)
 
 
 def test_rows_may_come_in_any_order_and_in_pieces() -> None:
@@ -156,7 +173,7 @@ def test_rows_may_come_in_any_order_and_in_pieces() -> None:
         rng.normal(size=(n, d)),
     )
     order = rng.permutation(n)
-    pieces = [Transitions(*(part[i] for part in vars(whole).values())) for i in np.split(order, 3)]
+    pieces = [Transitions(*(part[i] for part in whole.columns.values())) for i in np.split(order, 3)]
     known = belief(whole, 3)
     one = sampled_backups(known, whole, np.random.default_rng(0), 5, 6)
     other = sampled_backups(known, joined(pieces), np.random.default_rng(0), 5, 6)
@@ -171,7 +188,7 @@ def test_a_row_that_stands_for_several_counts_as_often() -> None:
     count, action = rng.integers(1, 50, size=n), rng.integers(2, size=n)
     reward, discount = rng.normal(size=n).astype(np.float32), np.full(n, 0.5, np.float32)
     merged = Transitions(x, count, action, reward, discount, next_x)
-    parts = (np.repeat(part, count, axis=0) for part in vars(merged).values())
+    parts = (np.repeat(part, count, axis=0) for part in merged.columns.values())
     spelled_out = replace(Transitions(*parts), count=np.ones(count.sum(), np.int64))
     known = belief(spelled_out, 2)
     one, other = (sampled_backups(known, rows, np.random.default_rng(0), 5, 6) for rows in (merged, spelled_out))

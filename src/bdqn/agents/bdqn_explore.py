@@ -1,6 +1,7 @@
 """Bayesian DQN that explores out of the box, whatever rewards and observations are counted in. This is bdqn-deep with:
 
-- a scale-free posterior: the prior is over Q, in the unit of the values seen; the noise is that of the residuals
+- a scale-free posterior: the prior is over Q, in the unit of the returns seen, which also bound the mean; the noise is
+  that of the residuals
 - fits, and target updates, whenever the data have grown by a share: early fits are cheap, and decide what is explored
 - frozen features of several lengthscales, as fine as recent observations allow
 - bold draws beside the modest ones, which act where they pay
@@ -23,22 +24,27 @@ if TYPE_CHECKING:
 class Settings(bdqn_deep.Settings):
     """The posterior, its draws, and what lets them explore; each change can be switched off."""
 
-    backup_draws: int = setting(3, "draws of each kind that a fit prepares, to act by", minimum=1, maximum=1000)
+    backup_draws: int = setting(
+        30, "draws of each kind that a fit prepares, at most: 3 from 10,000 transitions", minimum=1, maximum=1000
+    )
+    backup_sweeps: int = setting(
+        100, "backups of the mean and of draws, at most: 20 of 10,000 transitions; 0: none", minimum=0
+    )
     backup_bound: float = setting(
         100.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
     )
     value_spread: float = setting(
-        0.05, "prior standard deviation of Q, as a share of the values seen; 0: prior_var and noise decide", minimum=0
+        0.05, "prior standard deviation of Q, as a share of the returns seen; 0: prior_var and noise decide", minimum=0
     )
     prior_share: float = setting(
-        0.9, "share of the prior variance that prior features have", minimum=0.001, maximum=0.999
+        0.3, "share of the prior variance that prior features have", minimum=0.001, maximum=0.999
     )
     learned_spread: float = setting(
         0.3, "widest prior standard deviation of Q through learned features, if the data ask for it", minimum=0
     )
     least_noise: float = setting(1e-3, "least noise variance, as a share of the prior's", minimum=1e-12)
     boldness: float = setting(
-        10.0, "prior standard deviation of Q under bold draws, as a share of the values seen; 0: none", minimum=0
+        10.0, "prior standard deviation of Q under bold draws, as a share of the returns seen; 0: none", minimum=0
     )
     bold_least_noise: float = setting(
         1e-6, "least noise variance under bold draws, as a share of their prior's", minimum=1e-12
@@ -49,6 +55,8 @@ class Settings(bdqn_deep.Settings):
         minimum=1e-3,
         maximum=1,
     )
+    leave_loops: bool = setting(True, "a bold draw that goes round in circles is replaced by another")
+    act_as_fitted: bool = setting(True, "act by the features of the last fit rather than by those of today")
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
     adapt: bool = setting(True, "prior features and the range of unbounded observations follow the data")
     refit_growth: float = setting(0.05, "fit when the data have grown by this share; 0: at fixed intervals", minimum=0)
@@ -58,10 +66,16 @@ class Settings(bdqn_deep.Settings):
 
 def choices(settings: Settings) -> Choices:
     """bdqn-deep's choices with another prior, other draws and another schedule."""
+    from bdqn.qlearning.boldness import Bold
     from bdqn.qlearning.growth import Growth
 
     if settings.value_spread and settings.last_layer != "regression":
         raise SettingError("value_spread fits the last layer alone: set last_layer = regression, or value_spread = 0.")
+    if settings.value_spread and (settings.posterior_data != "replay" or settings.online_interval):
+        raise SettingError(
+            "value_spread takes its scale from the replay buffer: set posterior_data = replay and online_interval = 0, "
+            "or value_spread = 0."
+        )
     deep = bdqn_deep.choices(settings)
     assert deep.fit is not None
     growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most)
@@ -70,10 +84,12 @@ def choices(settings: Settings) -> Choices:
         deep,
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
-        bold_decay=settings.bold_decay if bold else 0.0,
+        bold=Bold(settings.bold_decay, settings.leave_loops) if bold else None,
+        acts_as_fitted=settings.act_as_fitted and bool(settings.refit_growth) and settings.last_layer == "regression",
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
+            with_returns=bool(settings.value_spread),
             distinct=bool(settings.refit_growth),
             growth=growth if settings.refit_growth else None,
             adapts=settings.adapt and bool(settings.refit_growth),
@@ -84,18 +100,14 @@ def choices(settings: Settings) -> Choices:
 def _scale_free(settings: Settings) -> MakeHead:
     from functools import partial
 
-    from bdqn.networks.heads import Backups, ScaleFree, ScaleFreeHead
+    from bdqn.networks.heads import Backups, QPrior, ScaleFree, ScaleFreeHead
 
+    share = settings.prior_share
+    modest = QPrior(settings.value_spread, share, settings.least_noise)
+    bold = QPrior(settings.boldness, share, settings.bold_least_noise) if settings.boldness else None
     return partial(
         ScaleFreeHead,
-        scale_free=ScaleFree(
-            settings.value_spread,
-            settings.prior_share,
-            settings.least_noise,
-            settings.learned_spread,
-            settings.boldness,
-            settings.bold_least_noise,
-        ),
+        scale_free=ScaleFree(modest, bold, settings.learned_spread),
         backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound),
         temperature=settings.temperature,
         **bdqn.head_options(settings),

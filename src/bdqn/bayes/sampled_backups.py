@@ -9,7 +9,8 @@ goes the same way, with no perturbation: it is what the draws lie around.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +34,19 @@ class Transitions:
     reward: NDArray[np.float32]
     discount: NDArray[np.float32]  # 0 at an end
     next_x: NDArray[np.float32]  # (n, d)
+    returns: tuple[float, float] = (-np.inf, np.inf)  # least and largest discounted return that was seen, if known
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arrays that have one entry for each row."""
+        return {name: value for name, value in vars(self).items() if name != "returns"}
 
     def by_action(self, num_actions: int) -> tuple[Transitions, list[slice]]:
         """The same rows, those of each action together; and where these are."""
         order = np.argsort(self.action, kind="stable")
         ends = np.searchsorted(self.action[order], np.arange(num_actions + 1))
-        parts = (part[order] for part in vars(self).values())
-        return Transitions(*parts), [slice(ends[a], ends[a + 1]) for a in range(num_actions)]
+        ordered = replace(self, **{name: column[order] for name, column in self.columns.items()})
+        return ordered, [slice(ends[a], ends[a + 1]) for a in range(num_actions)]
 
     def values(self, mean: Array) -> NDArray[np.float32]:
         """max_a W_a . x' of every next observation (n,), under one W (actions, d)."""
@@ -48,7 +55,10 @@ class Transitions:
 
 def joined(pieces: Sequence[Transitions]) -> Transitions:
     """All rows, one piece after the other."""
-    return Transitions(*(np.concatenate(parts) for parts in zip(*(vars(p).values() for p in pieces), strict=True)))
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in pieces[0].columns
+    }
+    return replace(pieces[0], **columns)
 
 
 class BackedUpWeights:
@@ -64,7 +74,7 @@ class BackedUpWeights:
 
     def bounds(self, rows: Transitions) -> tuple[Array, Array]:
         """The least and the largest value that each W may give to a next observation."""
-        values = rows.values(self._mean)
+        values = rows.values(self._mean).clip(*rows.returns)
         return values.min() - self._beyond, values.max() + self._beyond
 
     def take(self, cross: Array) -> None:
@@ -72,13 +82,20 @@ class BackedUpWeights:
         self.weights = np.swapaxes(cross @ self._inverse, 0, 1) + self._perturbation
 
 
-def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: int) -> None:
-    """So many sweeps of all ``kinds`` side by side: most of a sweep's time goes into reading the rows."""
+def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: int, tolerance: float = 0.0) -> None:
+    """So many sweeps of all ``kinds`` side by side: most of a sweep's time goes into reading the rows.
+
+    They end as soon as no value changes by more than a share ``tolerance`` of the largest one.
+    """
     rows, places = transitions.by_action(len(kinds[0].weights[0]))
     low, high = (np.concatenate(ends).astype(np.float32) for ends in zip(*(k.bounds(rows) for k in kinds), strict=True))
     first = np.cumsum([len(kind.weights) for kind in kinds])[:-1]
+    before: NDArray[np.float32] = np.array(np.inf, np.float32)
     for _ in range(sweeps):
         value = _best_values(rows.next_x, np.concatenate([kind.weights for kind in kinds])).clip(low, high)
+        if (np.abs(value - before).max(0) <= tolerance * np.abs(value).max(0)).all():
+            break
+        before = value
         target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value.astype(np.float64))
         # Few draws times many rows: this way round the product reads the rows as they lie in memory.
         cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, all of the W, d)
@@ -99,8 +116,8 @@ def sampled_backups(
     """The mean (actions, d) and ``count`` draws (count, actions, d), each backed up ``sweeps`` times.
 
     The mean's values of next observations are kept within the range that the regression's own mean gives to them, and
-    a draw's within ``beyond`` of that range: a regression that extrapolates could otherwise raise its own targets for
-    ever, and what the mean overestimates, the features learn.
+    within the returns seen where those are known; a draw's, within ``beyond`` of that range. A regression that
+    extrapolates could otherwise raise its own targets for ever, and what the mean overestimates, the features learn.
     """
     weights = np.concatenate([posterior.mean[None], posterior.sample(rng, count, temperature)])
     both = BackedUpWeights(posterior, weights, np.array([0.0, *[beyond] * count]))

@@ -47,8 +47,8 @@ class Actor:
         """One action for each environment."""
         return choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
 
-    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64]) -> None:
+    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         """Each environment has taken a decision; in some an episode ended with it."""
         before = self._draws.acting
-        self._draws.advance(ended, reward)
+        self._draws.advance(ended, reward, obs)
         self.redrawn = self._draws.acting is not before

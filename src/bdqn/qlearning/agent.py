@@ -99,7 +99,8 @@ class QAgent:
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
         """phi at these observations (batch, *obs)."""
-        return self.online.features(self.tensor(obs))
+        network = self.target if self.choices.acts_as_fitted else self.online
+        return network.features(self.tensor(obs))
 
     def view(self, obs: NDArray[Any], index: Index = None) -> QView:
         """What it believes about Q at these observations (batch, *obs)."""
@@ -117,7 +118,7 @@ class QAgent:
             if not self.targets.reward_unit and (step.reward.any() or before < self.training.learning_starts):
                 self.targets.reward_unit = self.replay.rms_reward()
             self._learn_what_is_due(before)
-        self.draws.advance(step.ended, step.reward)
+        self.draws.advance(step.ended, step.reward, step.obs)
         self.fit_if_due(stop)
 
     def _store(self, action: Actions, step: Step) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bdqn.qlearning.boldness import BOLD, METRICS, Boldness
 from bdqn.qlearning.draws import Draws, Redraw
 from bdqn.qlearning.finite_checks import check_draw
+from bdqn.qlearning.loops import Loops
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,20 +26,38 @@ class BoldDraws(Draws):
     metric_names = (*METRICS, "explore/draw_departs")
 
     def __init__(
-        self, head: Head, redraw: Redraw | None, num_envs: int, rng: np.random.Generator, boldness: Boldness
+        self,
+        head: Head,
+        redraw: Redraw | None,
+        num_envs: int,
+        rng: np.random.Generator,
+        boldness: Boldness,
+        loops: Loops | None = None,
     ) -> None:
-        self.boldness = boldness
+        """With ``loops``, a bold draw that goes round in circles is replaced by another one."""
+        self.boldness, self._loops = boldness, loops
         super().__init__(head, redraw, num_envs, rng)
 
     def _renew_what_is_due(
-        self, redraw: Redraw, before: int, ended: NDArray[np.bool_], reward: NDArray[np.float64]
+        self,
+        redraw: Redraw,
+        before: int,
+        ended: NDArray[np.bool_],
+        reward: NDArray[np.float64],
+        obs: NDArray[Any],
     ) -> None:
-        switching = self.boldness.add(reward, ended) & ~ended  # where an episode ends there is a new draw anyway
+        switching = self.boldness.add(reward, ended)
+        if self._loops is not None:
+            switching |= self._loops.found(obs, self.boldness.kinds == BOLD, ended)
+        if not redraw.steps and not redraw.acting_steps:
+            switching &= ~ended  # there is a new draw anyway
         if switching.any():
             self._renew_acting(np.flatnonzero(switching))
-        super()._renew_what_is_due(redraw, before, ended, reward)
+        super()._renew_what_is_due(redraw, before, ended, reward, obs)
 
     def _renew_acting(self, envs: NDArray[np.int64]) -> None:
+        if self._loops is not None:
+            self._loops.forget(envs)
         bold = self.boldness.kinds[envs] == BOLD
         if self.training is None or self._redraw is None or not bold.any():
             super()._renew_acting(envs)
@@ -69,8 +88,11 @@ class BoldDraws(Draws):
         return self.boldness.metrics() | {"explore/draw_departs": float(torch.stack(departs).mean())}
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "boldness": self.boldness.state()}
+        loops = {} if self._loops is None else {"loops": self._loops.state()}
+        return {**super().state(), "boldness": self.boldness.state(), **loops}
 
     def load_state(self, state: Mapping[str, Any], device: torch.device) -> None:
         super().load_state(state, device)
         self.boldness.load_state(state["boldness"])
+        if self._loops is not None:
+            self._loops.load_state(state["loops"])

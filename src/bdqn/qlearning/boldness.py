@@ -8,6 +8,7 @@ other one with probability n^(-1/2): bold draws never stop looking, but take an 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,22 @@ MODEST, BOLD = 0, 1
 METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return", "explore/segments")
 
 
+@dataclass(frozen=True)
+class Bold:
+    """When bold draws act, and for how long."""
+
+    decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 1: all draws are bold
+    leaves_loops: bool  # a bold draw that goes round in circles is replaced by another one
+
+
 class Boldness:
     """Which kind of draw acts in each of N environments."""
 
     def __init__(self, decay: float, gamma: float, num_envs: int, rng: np.random.Generator) -> None:
-        """``decay`` is the exponent of n: at 0 no draw is bold, at 1 all are."""
+        """``decay`` is the exponent of n: at 1 all draws are bold."""
         self.decay, self._rng = decay, rng
         self.length = HORIZONS * round(1 / max(1 - gamma, 1e-6))  # of the longest segment, in decisions
-        self.kinds = np.full(num_envs, BOLD if decay else MODEST)
+        self.kinds = np.full(num_envs, BOLD)
         self._segments = 0  # since the two kinds first differed
         self._total, self._weight = np.zeros(2), np.zeros(2)
         self._return, self._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
@@ -50,7 +59,7 @@ class Boldness:
         return over
 
     def _pick(self, kind: int) -> int:
-        if self.decay in (0, 1):
+        if self.decay == 1:
             return kind
         if not self._weight.all():
             return int(np.argmin(self._weight))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
+from bdqn.qlearning.boldness import Bold
 from bdqn.qlearning.draws import Redraw
 from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
@@ -53,7 +54,8 @@ class Choices:
     redraw: Redraw | None
     bootstrap: Bootstrap
     fit: Fit | None = None  # when the last layer is fitted in closed form; None: gradients train it
-    bold_decay: float = 0.0  # how fast the share of segments falls that the worse kind of draw gets; 0: none are bold
+    bold: Bold | None = None  # bold draws beside modest ones; None: none are bold
+    acts_as_fitted: bool = False  # by the features that the last layer was fitted to, rather than by those of today
     masks: Masks | None = None
     frozen_prior: MakeFrozenPrior | None = None  # a frozen random module beside the torso
     copies: int = 1  # how many numbers the head trains for each weight of the dense layers

@@ -14,7 +14,7 @@ def describe(choices: Choices) -> dict[str, str]:
     extras = {
         "refit": choices.fit is not None,
         "backups": choices.fit is not None and choices.fit.keeps_rows,
-        "boldness": choices.bold_decay > 0,
+        "boldness": choices.bold is not None,
         "masks": choices.masks is not None,
         "prior": choices.frozen_prior is not None,
         "no learning": not choices.learns,

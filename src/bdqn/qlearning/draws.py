@@ -60,14 +60,19 @@ class Draws:
         if not self._redraw.acting_steps:
             self._renew_acting(envs)
 
-    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64]) -> None:
-        """Each environment has taken one more decision; in some an episode ended with it."""
+    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
+        """Each environment has taken one more decision, and stands at ``obs``; in some an episode ended with it."""
         before, self._steps, self._env_steps = self._steps, self._steps + self._num_envs, self._env_steps + 1
         if self._redraw is not None:
-            self._renew_what_is_due(self._redraw, before, ended, reward)
+            self._renew_what_is_due(self._redraw, before, ended, reward, obs)
 
     def _renew_what_is_due(
-        self, redraw: Redraw, before: int, ended: NDArray[np.bool_], reward: NDArray[np.float64]
+        self,
+        redraw: Redraw,
+        before: int,
+        ended: NDArray[np.bool_],
+        reward: NDArray[np.float64],
+        obs: NDArray[Any],
     ) -> None:
         if ended.any():
             self.start_episodes(np.flatnonzero(ended))

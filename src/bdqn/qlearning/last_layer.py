@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class Fit:
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
     keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
+    with_returns: bool = False  # the head wants to know which discounted returns were seen
     distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
@@ -114,9 +115,11 @@ class LastLayerFit:
 
     def _data(self, stop: Callable[[], bool]) -> RegressionData | None:
         """The data of this fit; None where ``stop()`` holds."""
-        return self._source.replayed(
-            self.choice.batch_size, self.choice.bootstrap, self.choice.keeps_rows, self.choice.distinct, stop
-        )
+        choice = self.choice
+        data = self._source.replayed(choice.batch_size, choice.bootstrap, choice.keeps_rows, choice.distinct, stop)
+        if data is None or data.transitions is None or not choice.with_returns:
+            return data
+        return replace(data, transitions=replace(data.transitions, returns=self._source.returns_seen()))
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""

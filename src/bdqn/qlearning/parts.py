@@ -13,6 +13,7 @@ from bdqn.qlearning.boldness import Boldness
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.kept_data import DecayingFit, MinibatchFit
 from bdqn.qlearning.last_layer import LastLayerFit
+from bdqn.qlearning.loops import Loops
 from bdqn.qlearning.online_fit import OnlineFit, check_synced
 from bdqn.qlearning.targets import TDTargets
 from bdqn.replay.buffer import Replay
@@ -28,7 +29,7 @@ Rngs = Mapping[str, np.random.Generator]
 
 def make_generators(choices: Choices, seed: int) -> dict[str, np.random.Generator]:
     """A generator for each kind of chance: one more of them leaves all others as they were."""
-    optional = {"masks": choices.masks is not None, "boldness": choices.bold_decay > 0}
+    optional = {"masks": choices.masks is not None, "boldness": choices.bold is not None}
     names = ("explore", "draw", "replay", "refit", *(name for name, there in optional.items() if there))
     return {name: generator(seed, name) for name in names}
 
@@ -49,10 +50,11 @@ def make_replay(choices: Choices, training: Training, spec: ObservationSpec, num
 
 def make_draws(choices: Choices, head: Head, gamma: float, num_envs: int, rngs: Rngs) -> Draws:
     """One kind of draws, or modest and bold ones."""
-    if not choices.bold_decay:
+    if choices.bold is None:
         return Draws(head, choices.redraw, num_envs, rngs["draw"])
-    boldness = Boldness(choices.bold_decay, gamma, num_envs, rngs["boldness"])
-    return BoldDraws(head, choices.redraw, num_envs, rngs["draw"], boldness)
+    boldness = Boldness(choices.bold.decay, gamma, num_envs, rngs["boldness"])
+    loops = Loops(num_envs) if choices.bold.leaves_loops else None
+    return BoldDraws(head, choices.redraw, num_envs, rngs["draw"], boldness, loops)
 
 
 def make_fit(

@@ -19,6 +19,7 @@ from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
 from bdqn.replay.duplicates import DuplicateFinder
+from bdqn.replay.returns import return_range
 
 OBSERVED_TOGETHER = 1 << 21  # numbers in the observations of one forward pass: more would leave the cache
 ADDED_TOGETHER = 4096  # rows added to the Gram matrices at once: those are megabytes, to be passed over each time
@@ -73,6 +74,15 @@ class RegressionSource:
         rows, transitions = float(sampled.count.sum()), len(self._replay)
         distinct = -transitions * np.expm1(-rows / transitions)  # expected, of uniform samples with replacement
         return sampled.scaled(distinct / rows) if rows else sampled
+
+    def returns_seen(self) -> tuple[float, float]:
+        """The least and the largest discounted return of what the buffer holds, zero among them."""
+        targets = self._targets
+        ranges = [
+            return_range(targets.in_own_unit(reward), last, cut, targets.gamma)
+            for reward, last, cut in self._replay.rewards_in_order()
+        ]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def some_features(self) -> Tensor:
         """Features of a few replayed observations, for metrics."""

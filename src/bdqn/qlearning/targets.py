@@ -72,15 +72,18 @@ class TDTargets:
 
     def reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Rewards in the learner's unit, clipped and summed over n steps, and the discount of the value after them."""
-        reward = batch.reward / np.float32(self.reward_unit or 1.0)
-        if self.reward_clip:
-            reward = reward.clip(-self.reward_clip, self.reward_clip)
+        reward = self.in_own_unit(batch.reward)
         gamma = np.float32(self.gamma)
         discount = gamma * ~batch.terminal  # termination is a discount of zero
         if batch.steps is not None:
             reward = reward @ gamma ** np.arange(reward.shape[1], dtype=np.float32)
             discount *= gamma ** (batch.steps - 1).astype(np.float32)
         return reward, discount
+
+    def in_own_unit(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rewards in the unit that Q is learned in, and clipped."""
+        reward = reward / np.float32(self.reward_unit or 1.0)
+        return reward.clip(-self.reward_clip, self.reward_clip) if self.reward_clip else reward
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array on the networks' device."""

@@ -9,6 +9,7 @@ are sampled, under the rule that the environments use: before its fourth frame a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,6 +156,20 @@ class Replay:
         slot = np.concatenate(places) % self.slots
         found = self._can_be_sampled(env, slot)
         return env[found], slot[found]
+
+    def rewards_in_order(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]]:
+        """The rewards held, from the oldest on, environment by environment.
+
+        With them: which are the last of an episode or of a life, or of what has been seen; and which of these a time
+        limit cut short.
+        """
+        for env in range(self.num_envs):
+            slots = np.arange(self.oldest(env), int(self.written[env])) % self.slots
+            held, terminal = self.is_transition[env, slots], self.terminals[env, slots]
+            last = terminal | ~np.append(held[1:], False)
+            cut = last & ~terminal
+            cut[-2:] = False  # before the frame where it stands now
+            yield self.rewards[env, slots][held], last[held], cut[held]
 
     def rms_reward(self) -> float:
         """Root mean square of the nonzero rewards held; 0 if there is none."""

@@ -49,7 +49,7 @@ class DuplicateFinder:
             for start in range(0, len(new), CHUNK):
                 slots = new[start : start + CHUNK]
                 self._frames[env, slots] = [
-                    _hash(frame) for frame in replay.observations(np.full_like(slots, env), slots)
+                    frame_hash(frame) for frame in replay.observations(np.full_like(slots, env), slots)
                 ]
             self._hashed[env] = written
 
@@ -65,5 +65,6 @@ class DuplicateFinder:
         return mixed
 
 
-def _hash(frame: NDArray[Any]) -> int:
+def frame_hash(frame: NDArray[Any]) -> int:
+    """64 bits of it."""
     return int.from_bytes(blake2b(frame.tobytes(), digest_size=8).digest(), "little")

@@ -100,7 +100,7 @@ def evaluate(
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
             step = envs.step(actor.choose(view))
             check_step(step, agent.steps)
-            actor.advance(step.ended, step.reward)
+            actor.advance(step.ended, step.reward, step.obs)
             finished += [episode for episode in step.episodes if not episode.failed]
     finally:
         envs.close()

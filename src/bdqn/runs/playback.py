@@ -89,7 +89,7 @@ def _play(
         view = actor.view(obs)
         action = actor.choose(view)
         step = envs.step(action)
-        actor.advance(step.ended, step.reward)
+        actor.advance(step.ended, step.reward, step.obs)
         believed = (view.mean[0], view.draw[0], redrawn)
         reward, ended, terminal = float(step.reward[0]), bool(step.ended[0]), bool(step.terminal[0])
         yield _Moment(seen, obs[0], *believed, int(action[0]), reward, ended, terminal)

@@ -10,7 +10,7 @@ from bdqn.networks.heads.least_squares import LeastSquaresHead
 from bdqn.networks.heads.linear import LinearHead
 from bdqn.networks.heads.noisy import NoisyHead
 from bdqn.networks.heads.regression import RegressionHead, regression_head
-from bdqn.networks.heads.scale_free import ScaleFree, ScaleFreeHead
+from bdqn.networks.heads.scale_free import QPrior, ScaleFree, ScaleFreeHead
 from bdqn.networks.heads.trained_last_layer import TrainedMeanHead, TrainedPriorMeanHead
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "LinearHead",
     "NoisyHead",
     "QBelief",
+    "QPrior",
     "RegressionHead",
     "Roles",
     "ScaleFree",
