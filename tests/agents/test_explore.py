@@ -148,6 +148,25 @@ def test_draws_that_leave_loops_see_more() -> None:
     assert seen[True] > 1.3 * seen[False]
 
 
+def test_where_chance_decides_bold_draws_stay_and_take_less_for_granted() -> None:
+    """An action that failed so far may still succeed: RiverSwim's far end is reached by trying again."""
+    learner = bdqn.make("bdqn-explore", "bdqn/RiverSwim-v0", seed=1, **SMALL).learn(300)
+    agent = learner.agent
+    data = agent.last_layer._data(lambda: False)
+    assert 0.1 < data.transitions.chance < 0.5
+    assert not agent.draws.boldness.recurrence.is_exact
+    assert not any(agent.draws._loops.state()["next"])  # nobody asks whether draws repeat themselves
+
+    def spread(chance: float) -> float:
+        """Of the gap between two actions that were tried often, under bold draws."""
+        head, rng = agent.online.head, np.random.default_rng(0)
+        head.fit(data.moments, replace(data.transitions, chance=chance), rng)
+        phi = agent.features(np.zeros(1, np.int64))
+        return float(np.std([np.diff(head.forward(phi, draw)) for draw in head.bold_pool])) / head.value_scale
+
+    assert spread(data.transitions.chance) > 3 * spread(0.0)
+
+
 def test_the_mean_stays_within_the_returns_seen() -> None:
     learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(1500)
     agent = learner.agent
@@ -181,7 +200,7 @@ def test_what_pays_more_in_the_long_run_is_chosen_past_a_time_limit() -> None:
 def test_fits_to_few_transitions_prepare_more_draws() -> None:
     head = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(400).agent.online.head
     assert len({draw.numpy().tobytes() for draw in head.bold_pool}) == 30
-    assert [head._affordable(rows) for rows in (0, 1000, 10_000, 100_000)] == [(30, 100), (30, 100), (3, 20), (3, 10)]
+    assert [head._affordable(rows) for rows in (0, 1000, 2000, 100_000)] == [(30, 100), (10, 100), (5, 50), (3, 10)]
 
 
 def test_it_acts_by_the_features_of_the_last_fit() -> None:

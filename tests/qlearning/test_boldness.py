@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bdqn.qlearning.boldness import BOLD, MODEST, Boldness
+from bdqn.qlearning.boldness import BOLD, MODEST, Bold, Boldness
+from bdqn.replay.duplicates import Recurrence
 
 
 def make(decay: float = 1 / 3, gamma: float = 0.9, num_envs: int = 1) -> Boldness:
-    return Boldness(decay, gamma, num_envs, np.random.default_rng(0))
+    boldness = Boldness(Bold(decay, decay_unlike=1.0, leaves_loops=False), gamma, num_envs, np.random.default_rng(0))
+    boldness.recurrence = Recurrence(distinct=0.1)
+    return boldness
 
 
 def play(boldness: Boldness, returns: tuple[float, float], segments: int) -> list[int]:
@@ -39,8 +42,21 @@ def test_a_long_episode_has_several_segments() -> None:
     assert ends == ([False] * 19 + [True]) * 2  # ten horizons of two decisions
 
 
-def test_the_exponent_one_is_always_bold() -> None:
-    assert set(play(make(1.0), (1.0, 0.0), 20)) == {BOLD}
+def test_the_exponent_zero_is_always_bold() -> None:
+    assert set(play(make(0.0), (1.0, 0.0), 20)) == {BOLD}
+
+
+@pytest.mark.parametrize(("recur", "least", "most"), [(True, 150, 400), (False, 3, 20)])
+def test_bold_draws_fade_sooner_where_observations_hardly_recur(recur: bool, least: int, most: int) -> None:
+    boldness = make()
+    boldness.recurrence = Recurrence(distinct=0.1 if recur else 0.9)
+    assert least < play(boldness, (1.0, 0.2), 1500).count(BOLD) < most
+
+
+def test_modest_draws_that_lose_are_tried_as_often_everywhere() -> None:
+    recurring, unlike = make(), make()
+    unlike.recurrence = Recurrence(distinct=0.9)
+    assert play(recurring, (0.1, 0.3), 300) == play(unlike, (0.1, 0.3), 300)
 
 
 def test_environments_have_kinds_of_their_own_and_one_record() -> None:
@@ -58,6 +74,7 @@ def test_a_restored_one_continues_exactly() -> None:
     rewards = np.random.default_rng(1).random((200, 2))
     ended = np.random.default_rng(2).random((200, 2)) < 0.2
     restored = make(num_envs=2)
+    whole.recurrence = cut.recurrence = Recurrence(distinct=0.2, chance=0.3)
     for i in range(200):
         whole.add(rewards[i], ended[i])
         (cut if i < 100 else restored).add(rewards[i], ended[i])

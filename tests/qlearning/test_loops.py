@@ -36,12 +36,6 @@ def test_another_episode_starts_anew() -> None:
     assert walk(loops, 1, 2, 1) == [False, False, True]
 
 
-def test_in_a_stochastic_world_coming_back_means_nothing() -> None:
-    """Swimming upstream, one often stays where one is, and then gets on after all."""
-    places = np.random.default_rng(0).integers(2, size=500).cumsum()
-    assert sum(walk(Loops(1), *places)) < 10
-
-
 def test_environments_are_apart_and_those_not_asked_about_are_left_out() -> None:
     loops, ended = Loops(2), np.array([False, False])
     for first, second in ((1, 1), (2, 3), (1, 1)):

@@ -9,7 +9,7 @@ import pytest
 
 import bdqn
 from bdqn.replay.buffer import Batch, Replay
-from bdqn.replay.duplicates import DuplicateFinder
+from bdqn.replay.duplicates import DuplicateFinder, Recurrence
 
 
 class Walk:
@@ -54,6 +54,29 @@ def test_each_kind_is_found_once_with_its_count(num_envs: int, n_steps: int) -> 
         assert len(set(found)) == len(found)
         assert dict(zip(found, counts.tolist(), strict=True)) == Counter(kinds(walk.replay.gather(*everywhere)))
     assert max(counts) > 1
+
+
+def recurrence_of(*transitions: tuple[int, int, int]) -> Recurrence:
+    """Of episodes of one step each: where it began, the action, where it led."""
+    first = np.array([[transitions[0][0]]])
+    replay = Replay(100, (1,), np.int64)
+    replay.start(first)
+    for i, (_, action, after) in enumerate(transitions):
+        begins = np.array([[transitions[i + 1][0]]]) if i + 1 < len(transitions) else first
+        replay.add(np.array([action]), np.zeros(1), np.array([[after]]), np.array([True]), np.array([True]), begins)
+    finder = DuplicateFinder(replay)
+    return finder.recurrence(*finder.merge(*replay.index()))
+
+
+def test_chance_is_how_probably_the_same_action_leads_elsewhere() -> None:
+    certain, by_chance = (1, 0, 2), [(1, 1, 3), (1, 1, 3), (1, 1, 4)]  # the pair (1, 1): 2 of 3 pairs of visits differ
+    assert recurrence_of(*[certain] * 4) == Recurrence(distinct=1 / 4, chance=0.0)
+    assert recurrence_of(*by_chance) == Recurrence(distinct=2 / 3, chance=pytest.approx(2 / 3))
+    assert recurrence_of(*[certain] * 5, *by_chance) == Recurrence(distinct=3 / 8, chance=pytest.approx(1 / 3))
+
+
+def test_what_was_met_once_says_nothing_of_chance() -> None:
+    assert recurrence_of((1, 0, 2), (1, 1, 3), (2, 0, 4)) == Recurrence(distinct=1.0, chance=0.0)
 
 
 def test_the_same_place_twice_counts_twice_and_the_order_stays() -> None:

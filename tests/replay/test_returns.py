@@ -48,6 +48,14 @@ def test_a_return_that_was_cut_short_counts_as_if_it_went_on() -> None:
     assert return_range(np.zeros(0), np.zeros(0, bool), np.zeros(0, bool), 0.9) == (0, 0)
 
 
+def test_a_sum_that_pays_late_goes_on_from_where_it_pays() -> None:
+    """Two decisions on the way, then 1 in each of three: the way there is gone once, within the first half."""
+    reward, last = np.array([0.0, 0.0, 1.0, 1.0, 1.0]), np.arange(5) == 4
+    assert return_range(reward, last, last, 0.9) == pytest.approx((0, 10))
+    late = np.array([0.0, 0.0, 0.0, 0.0, 1.0])  # in the second half: one reward is no habit
+    assert return_range(late, last, last, 0.9)[1] == pytest.approx(0.81 / (1 - 0.9**3))
+
+
 def test_a_full_ring_begins_with_its_oldest_reward() -> None:
     replay = Replay(6, (1,), np.float32)
     replay.start(np.zeros((1, 1), np.float32))

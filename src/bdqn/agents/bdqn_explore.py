@@ -25,10 +25,10 @@ class Settings(bdqn_deep.Settings):
     """The posterior, its draws, and what lets them explore; each change can be switched off."""
 
     backup_draws: int = setting(
-        30, "draws of each kind that a fit prepares, at most: 3 from 10,000 transitions", minimum=1, maximum=1000
+        30, "draws of each kind that a fit prepares, at most: 3 of 3,000 transitions or more", minimum=1, maximum=1000
     )
     backup_sweeps: int = setting(
-        100, "backups of the mean and of draws, at most: 20 of 10,000 transitions; 0: none", minimum=0
+        100, "backups of the mean and of draws, at most: 10 of 10,000 transitions or more; 0: none", minimum=0
     )
     backup_bound: float = setting(
         100.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
@@ -50,10 +50,10 @@ class Settings(bdqn_deep.Settings):
         1e-6, "least noise variance under bold draws, as a share of their prior's", minimum=1e-12
     )
     bold_decay: float = setting(
-        1 / 2,
-        "segment n goes to the worse kind of draw with probability n^-this; 1: all draws are bold",
-        minimum=1e-3,
-        maximum=1,
+        1 / 2, "segment n goes to the worse kind of draw with probability n^-this; 0: all draws are bold", minimum=0
+    )
+    bold_decay_unlike: float = setting(
+        1.0, "the same for bold draws where most transitions are unlike all others", minimum=1e-3
     )
     leave_loops: bool = setting(True, "a bold draw that goes round in circles is replaced by another")
     act_as_fitted: bool = setting(True, "act by the features of the last fit rather than by those of today")
@@ -84,7 +84,7 @@ def choices(settings: Settings) -> Choices:
         deep,
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
-        bold=Bold(settings.bold_decay, settings.leave_loops) if bold else None,
+        bold=Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops) if bold else None,
         acts_as_fitted=settings.act_as_fitted and bool(settings.refit_growth) and settings.last_layer == "regression",
         fit=replace(
             deep.fit,

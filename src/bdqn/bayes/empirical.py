@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bdqn.bayes.numerics import Array, cholesky, inverse, require_finite, require_finite_mean, solve
+from bdqn.bayes.numerics import Array, cholesky, inverse_diagonal, require_finite, require_finite_mean, solve
 from bdqn.bayes.posterior import Moments, Posterior
 
 ROUNDS = 3  # of fit and estimate in alternation; the next fit begins with the noise that this one ends with
@@ -24,7 +24,7 @@ def fit_by_evidence(
     for _ in range(ROUNDS - 1):
         belief = fit_given_noise(moments, var, noise_var)
         # How much of each weight the data decide, rather than the prior: these sum up to the parameters in use.
-        decided = 1 - noise_var[:, None] * np.diagonal(inverse(belief.factor), axis1=-2, axis2=-1) / var
+        decided = 1 - noise_var[:, None] * inverse_diagonal(belief.factor) / var
         spare = np.maximum(moments.count + 1 - decided.sum(-1), 1)
         noise_var = np.maximum((_squared_residuals(moments, belief.mean) + least_noise) / spare, least_noise)
         if free.any():

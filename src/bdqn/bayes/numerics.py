@@ -35,6 +35,15 @@ def inverse(factor: Array) -> Array:
     return whole
 
 
+def inverse_diagonal(factor: Array) -> Array:
+    """The diagonal of (factor factor')^-1, for less than the whole of it."""
+    diagonal = np.empty(factor.shape[:-1])
+    for index in np.ndindex(factor.shape[:-2]):
+        triangle = lapack.dtrtri(factor[index], lower=1)[0]
+        diagonal[index] = np.einsum("ij,ij->j", triangle, triangle)
+    return diagonal
+
+
 def cholesky(precision: Array) -> Array:
     """The lower factor; a matrix that is not positive definite within rounding is named and refused."""
     try:

@@ -35,11 +35,12 @@ class Transitions:
     discount: NDArray[np.float32]  # 0 at an end
     next_x: NDArray[np.float32]  # (n, d)
     returns: tuple[float, float] = (-np.inf, np.inf)  # least and largest discounted return that was seen, if known
+    chance: float = 0.0  # how probably the same action at the same place leads elsewhere, if known
 
     @property
     def columns(self) -> dict[str, Any]:
         """The arrays that have one entry for each row."""
-        return {name: value for name, value in vars(self).items() if name != "returns"}
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
     def by_action(self, num_actions: int) -> tuple[Transitions, list[slice]]:
         """The same rows, those of each action together; and where these are."""
@@ -79,7 +80,18 @@ class BackedUpWeights:
 
     def take(self, cross: Array) -> None:
         """The regression's answer to products of regressors and targets (actions, count, d)."""
-        self.weights = np.swapaxes(cross @ self._inverse, 0, 1) + self._perturbation
+        self._fit_to(cross @ self._inverse)
+
+    def regressors(self, x: Array, places: Sequence[slice]) -> list[Array]:
+        """What targets are multiplied by to give the regression's answer at once, action by action."""
+        return [x[place] @ inverse for place, inverse in zip(places, self._inverse, strict=True)]
+
+    def fit_to(self, targets: Array, regressors: Sequence[Array], places: Sequence[slice]) -> None:
+        """The same answer to targets (n, count) of the rows themselves, by what ``regressors`` gave for them."""
+        self._fit_to(np.stack([targets[place].T @ x for place, x in zip(places, regressors, strict=True)]))
+
+    def _fit_to(self, answer: Array) -> None:
+        self.weights = np.swapaxes(answer, 0, 1) + self._perturbation
 
 
 def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: int, tolerance: float = 0.0) -> None:
@@ -90,6 +102,8 @@ def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: 
     rows, places = transitions.by_action(len(kinds[0].weights[0]))
     low, high = (np.concatenate(ends).astype(np.float32) for ends in zip(*(k.bounds(rows) for k in kinds), strict=True))
     first = np.cumsum([len(kind.weights) for kind in kinds])[:-1]
+    # Whichever is smaller is read in every sweep: the rows, times the inverse; or that inverse.
+    few = [kind.regressors(rows.x, places) for kind in kinds] if len(rows.x) < rows.x.shape[1] * len(places) else None
     before: NDArray[np.float32] = np.array(np.inf, np.float32)
     for _ in range(sweeps):
         value = _best_values(rows.next_x, np.concatenate([kind.weights for kind in kinds])).clip(low, high)
@@ -97,6 +111,10 @@ def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: 
             break
         before = value
         target = rows.count[:, None] * (rows.reward[:, None] + rows.discount[:, None] * value.astype(np.float64))
+        if few is not None:
+            for kind, own, x in zip(kinds, np.split(target, first, axis=1), few, strict=True):
+                kind.fit_to(own, x, places)
+            continue
         # Few draws times many rows: this way round the product reads the rows as they lie in memory.
         cross = np.stack([target[place].T @ rows.x[place] for place in places])  # (actions, all of the W, d)
         for kind, own in zip(kinds, np.split(cross, first, axis=1), strict=True):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bdqn.networks.heads import Head, Index
+    from bdqn.replay.duplicates import Recurrence
 
 
 class BoldDraws(Draws):
@@ -38,22 +39,19 @@ class BoldDraws(Draws):
         self.boldness, self._loops = boldness, loops
         super().__init__(head, redraw, num_envs, rng)
 
-    def _renew_what_is_due(
-        self,
-        redraw: Redraw,
-        before: int,
-        ended: NDArray[np.bool_],
-        reward: NDArray[np.float64],
-        obs: NDArray[Any],
-    ) -> None:
+    def fitted(self, recurrence: Recurrence) -> None:
+        self.boldness.recurrence = recurrence
+        super().fitted(recurrence)
+
+    def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         switching = self.boldness.add(reward, ended)
-        if self._loops is not None:
+        if self._loops is not None and self.boldness.recurrence.is_exact:
             switching |= self._loops.found(obs, self.boldness.kinds == BOLD, ended)
-        if not redraw.steps and not redraw.acting_steps:
+        if self._redraw is not None and not self._redraw.steps and not self._redraw.acting_steps:
             switching &= ~ended  # there is a new draw anyway
         if switching.any():
             self._renew_acting(np.flatnonzero(switching))
-        super()._renew_what_is_due(redraw, before, ended, reward, obs)
+        super().advance(ended, reward, obs)
 
     def _renew_acting(self, envs: NDArray[np.int64]) -> None:
         if self._loops is not None:

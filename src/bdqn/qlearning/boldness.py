@@ -3,16 +3,20 @@
 A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
 other one with probability n^(-1/2): bold draws never stop looking, but take an ever smaller share of the segments.
+Where observations hardly recur there is no list of things that were never tried, to be worked off: bold draws see
+nothing that modest ones do not see, too, and take 1/n of the segments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bdqn.replay.duplicates import Recurrence
 
 KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
 HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
@@ -24,16 +28,17 @@ METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return",
 class Bold:
     """When bold draws act, and for how long."""
 
-    decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 1: all draws are bold
+    decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 0: all draws are bold
+    decay_unlike: float  # the same for bold draws where most transitions are unlike all others
     leaves_loops: bool  # a bold draw that goes round in circles is replaced by another one
 
 
 class Boldness:
     """Which kind of draw acts in each of N environments."""
 
-    def __init__(self, decay: float, gamma: float, num_envs: int, rng: np.random.Generator) -> None:
-        """``decay`` is the exponent of n: at 1 all draws are bold."""
-        self.decay, self._rng = decay, rng
+    def __init__(self, choice: Bold, gamma: float, num_envs: int, rng: np.random.Generator) -> None:
+        self._choice, self._rng = choice, rng
+        self.recurrence = Recurrence()  # of what the draws were fitted to
         self.length = HORIZONS * round(1 / max(1 - gamma, 1e-6))  # of the longest segment, in decisions
         self.kinds = np.full(num_envs, BOLD)
         self._segments = 0  # since the two kinds first differed
@@ -59,7 +64,7 @@ class Boldness:
         return over
 
     def _pick(self, kind: int) -> int:
-        if self.decay == 1:
+        if not self._choice.decay:
             return kind
         if not self._weight.all():
             return int(np.argmin(self._weight))
@@ -67,8 +72,10 @@ class Boldness:
         if abs(records[MODEST] - records[BOLD]) <= 1e-9 * np.abs(records).max():
             return BOLD
         self._segments += 1
-        better = int(np.argmax(records))
-        return 1 - better if self._rng.random() < min(0.5, self._segments**-self.decay) else better
+        better, worse = (MODEST, BOLD) if records[MODEST] > records[BOLD] else (BOLD, MODEST)
+        fades = worse == BOLD and not self.recurrence.is_common
+        decay = self._choice.decay_unlike if fades else self._choice.decay
+        return worse if self._rng.random() < min(0.5, self._segments**-decay) else better
 
     def metrics(self) -> dict[str, float]:
         """Which kind acts, what each has returned, and the segments since they first differed.
@@ -82,6 +89,7 @@ class Boldness:
         return {
             "kinds": self.kinds,
             "segments": self._segments,
+            "recurrence": asdict(self.recurrence),
             "total": self._total,
             "weight": self._weight,
             "return": self._return,
@@ -93,4 +101,4 @@ class Boldness:
         self.kinds, self._total, self._weight, self._return, self._steps = (
             np.array(state[name]) for name in ("kinds", "total", "weight", "return", "steps")
         )
-        self._segments = int(state["segments"])
+        self._segments, self.recurrence = int(state["segments"]), Recurrence(**state["recurrence"])

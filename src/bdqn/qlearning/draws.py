@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bdqn.networks.heads import Head, Index
+    from bdqn.replay.duplicates import Recurrence
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Draws:
         self._renew_training()
         self._renew_acting(np.arange(self._num_envs))
 
+    def fitted(self, recurrence: Recurrence) -> None:
+        """There is a new posterior, fitted to transitions that recur like this."""
+        self.renew()
+
     def start_episodes(self, envs: NDArray[np.int64]) -> None:
         """These environments begin an episode."""
         if self._redraw is None or self._redraw.steps:
@@ -63,17 +68,9 @@ class Draws:
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         """Each environment has taken one more decision, and stands at ``obs``; in some an episode ended with it."""
         before, self._steps, self._env_steps = self._steps, self._steps + self._num_envs, self._env_steps + 1
-        if self._redraw is not None:
-            self._renew_what_is_due(self._redraw, before, ended, reward, obs)
-
-    def _renew_what_is_due(
-        self,
-        redraw: Redraw,
-        before: int,
-        ended: NDArray[np.bool_],
-        reward: NDArray[np.float64],
-        obs: NDArray[Any],
-    ) -> None:
+        redraw = self._redraw
+        if redraw is None:
+            return
         if ended.any():
             self.start_episodes(np.flatnonzero(ended))
         if redraw.steps and self._steps // redraw.steps > before // redraw.steps:

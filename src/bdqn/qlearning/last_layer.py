@@ -109,7 +109,7 @@ class LastLayerFit:
         metrics = {} if unseen is None else calibration(self._head, unseen)
         self._head.fit(data.moments, data.transitions, self._draw_rng)
         self._target_head.copy_fit(self._head)
-        self._draws.renew()
+        self._draws.fitted(data.recurrence)
         metrics |= self._watch.fitted(self._head, data.some_phi, self._draws.training, data.moments)
         return metrics | self._draws.metrics(data.some_phi)
 
@@ -119,7 +119,8 @@ class LastLayerFit:
         data = self._source.replayed(choice.batch_size, choice.bootstrap, choice.keeps_rows, choice.distinct, stop)
         if data is None or data.transitions is None or not choice.with_returns:
             return data
-        return replace(data, transitions=replace(data.transitions, returns=self._source.returns_seen()))
+        chance = data.recurrence.chance
+        return replace(data, transitions=replace(data.transitions, returns=self._source.returns_seen(), chance=chance))
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from bdqn.replay.duplicates import frame_hash
 
-CHANCE = 0.1  # of what follows an observation once more, the share that may differ where the world is deterministic
-
 
 class Loops:
     """What followed each observation under the draw that acts, in each of N environments; by hashes."""
@@ -23,26 +21,18 @@ class Loops:
     def __init__(self, num_envs: int) -> None:
         self._next: list[dict[int, int]] = [{} for _ in range(num_envs)]
         self._at: list[int | None] = [None] * num_envs  # where it stands; None: nobody has asked
-        self._seen, self._differed = 0, 0  # how often something followed an observation once more, and was another
 
     def found(self, obs: NDArray[Any], where: NDArray[np.bool_], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of the environments asked about, now at ``obs``: where a draw repeats what it did in this episode."""
         repeats = np.zeros_like(where)
-        for env in range(len(where)):
+        for env, followed in enumerate(self._next):
             before = None if ended[env] else self._at[env]
             self._at[env] = now = frame_hash(obs[env]) if where[env] else None
             if before is not None and now is not None:
-                repeats[env] = self._repeats(self._next[env], before, now)
+                repeats[env] = followed.get(before) == now
+                followed[before] = now
         self.forget(np.flatnonzero(ended))
         return repeats
-
-    def _repeats(self, followed: dict[int, int], before: int, now: int) -> bool:
-        if before not in followed:
-            followed[before] = now
-            return False
-        self._seen += 1
-        self._differed += followed[before] != now
-        return followed[before] == now and self._differed <= CHANCE * self._seen
 
     def forget(self, envs: NDArray[np.int64]) -> None:
         """In these environments, another draw begins to act."""
@@ -50,12 +40,7 @@ class Loops:
             self._next[env] = {}
 
     def state(self) -> dict[str, Any]:
-        return {
-            "next": [sorted(followed.items()) for followed in self._next],
-            "at": self._at,
-            "seen": self._seen,
-            "differed": self._differed,
-        }
+        return {"next": [sorted(followed.items()) for followed in self._next], "at": self._at}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
@@ -63,4 +48,3 @@ class Loops:
             raise ValueError("what followed observations is not that of as many environments.")
         self._next = [{int(one): int(other) for one, other in followed} for followed in state["next"]]
         self._at = [None if at is None else int(at) for at in state["at"]]
-        self._seen, self._differed = int(state["seen"]), int(state["differed"])

@@ -52,7 +52,7 @@ def make_draws(choices: Choices, head: Head, gamma: float, num_envs: int, rngs: 
     """One kind of draws, or modest and bold ones."""
     if choices.bold is None:
         return Draws(head, choices.redraw, num_envs, rngs["draw"])
-    boldness = Boldness(choices.bold.decay, gamma, num_envs, rngs["boldness"])
+    boldness = Boldness(choices.bold, gamma, num_envs, rngs["boldness"])
     loops = Loops(num_envs) if choices.bold.leaves_loops else None
     return BoldDraws(head, choices.redraw, num_envs, rngs["draw"], boldness, loops)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from bdqn.qlearning.diagnostics import Rows
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
-from bdqn.replay.duplicates import DuplicateFinder
+from bdqn.replay.duplicates import DuplicateFinder, Recurrence
 from bdqn.replay.returns import return_range
 
 OBSERVED_TOGETHER = 1 << 21  # numbers in the observations of one forward pass: more would leave the cache
@@ -38,6 +38,7 @@ class RegressionData:
     moments: Moments
     some_phi: Tensor  # of a few of its rows, for metrics
     transitions: Transitions | None = None  # all of them, if the head keeps rows
+    recurrence: Recurrence = field(default_factory=Recurrence)
 
 
 class RegressionSource:
@@ -105,7 +106,8 @@ class RegressionSource:
             rows.clear()
             return phi
 
-        for batch, counts in self._batches(batch_size, distinct):
+        places, recurrence = self._places(batch_size, distinct)
+        for batch, counts in self._batches(*places):
             if stop():
                 return None
             phi_next = targets.target.features(targets.tensor(batch.next_obs))
@@ -118,21 +120,27 @@ class RegressionSource:
                 kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
-        return RegressionData(moments, (add() if rows else some_phi)[-METRIC_ROWS:], joined(kept) if kept else None)
+        some_phi = (add() if rows else some_phi)[-METRIC_ROWS:]
+        return RegressionData(moments, some_phi, joined(kept) if kept else None, recurrence)
 
-    def _batches(self, batch_size: int, distinct: bool) -> Iterator[tuple[Batch, Counts]]:
+    def _places(self, batch_size: int, distinct: bool) -> tuple[tuple[Counts, Counts, Counts], Recurrence]:
         """B transitions drawn with replacement, or each one once where there are no more than B; equal ones counted.
 
-        Of ``distinct`` transitions, B are drawn that differ, each with all of its equals.
+        Of ``distinct`` transitions, B are drawn that differ, each with all of its equals. And how many recur.
         """
-        replay = self._replay
-        env, slot = replay.index()
+        env, slot = self._replay.index()
         if len(env) > batch_size and not distinct:
-            env, slot = replay.sample_index(batch_size, self._rng)
+            env, slot = self._replay.sample_index(batch_size, self._rng)
         env, slot, counts = self._duplicates.merge(env, slot)
+        recurrence = self._duplicates.recurrence(env, slot, counts)
         if len(env) > batch_size:
             drawn = np.sort(self._rng.choice(len(env), batch_size, replace=False))
             env, slot, counts = env[drawn], slot[drawn], counts[drawn]
+        return (env, slot, counts), recurrence
+
+    def _batches(self, env: Counts, slot: Counts, counts: Counts) -> Iterator[tuple[Batch, Counts]]:
+        """These transitions, a few at a time."""
+        replay = self._replay
         size = max(32, min(1024, OBSERVED_TOGETHER // int(np.prod(replay.obs_shape, initial=1))))
         for start in range(0, len(env), size):
             part = slice(start, start + size)

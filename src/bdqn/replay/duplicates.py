@@ -6,6 +6,8 @@ when it is first asked about; nothing of this is kept in files, since it can alw
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -18,6 +20,24 @@ CHUNK = 1024  # frames that are copied together
 
 Places = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """How often what was met once is met again, and whether the same then follows."""
+
+    distinct: float = 1.0  # share of the transitions that differ from one another
+    chance: float = 0.0  # how probably an action that is taken once more, at the same observation, leads elsewhere
+
+    @property
+    def is_common(self) -> bool:
+        """Whether most transitions were met before."""
+        return self.distinct <= 0.5
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the same follows, as a rule."""
+        return self.chance <= 0.1
 
 
 class DuplicateFinder:
@@ -41,6 +61,18 @@ class DuplicateFinder:
         first = first[order]
         return env[first], slot[first], counts[order]
 
+    def recurrence(self, env: Places, slot: Places, counts: Places) -> Recurrence:
+        """Of what ``merge`` gave. Chance is the mean over the pairs of observation and action met more than once."""
+        total = int(counts.sum())
+        if self._replay.stack or not total:
+            return Recurrence()
+        met = _mixed([self._frames[env, slot], self._replay.outcomes(env, slot).action])
+        _, pair = np.unique(met, return_inverse=True)
+        times, alike = np.bincount(pair, counts), np.bincount(pair, counts * (counts - 1.0))
+        often = times > 1
+        differ = 1 - alike[often] / (times[often] * (times[often] - 1))  # of two of a pair's outcomes, drawn at random
+        return Recurrence(len(env) / total, float(differ.mean()) if len(differ) else 0.0)
+
     def _hash_new_frames(self) -> None:
         replay = self._replay
         for env in range(replay.num_envs):
@@ -57,12 +89,16 @@ class DuplicateFinder:
         outcome = self._replay.outcomes(env, slot)
         rewards = outcome.reward.reshape(len(env), -1).view(np.uint32).T
         columns = [self._frames[env, slot], self._frames[env, outcome.next_slot], outcome.action, outcome.terminal]
-        columns += [*rewards, *([] if outcome.steps is None else [outcome.steps])]
-        mixed = np.zeros(len(env), np.uint64)
-        for column in columns:  # the multiplier and shifts are splitmix64's
-            mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-            mixed ^= mixed >> np.uint64(31)
-        return mixed
+        return _mixed([*columns, *rewards, *([] if outcome.steps is None else [outcome.steps])])
+
+
+def _mixed(columns: Sequence[NDArray[Any]]) -> Hashes:
+    """One hash of each row."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:  # the multiplier and shifts are splitmix64's
+        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def frame_hash(frame: NDArray[Any]) -> int:

@@ -30,12 +30,16 @@ def return_range(
 ) -> tuple[float, float]:
     """The least and the largest return, zero among them.
 
-    A sum that a time limit ``cut`` short goes on as it was, for ever: bootstrapping looks past the limit, too.
+    A sum that a time limit ``cut`` short goes on as it was, for ever: bootstrapping looks past the limit, too. As it
+    was from its beginning, or from any later reward of its first half: the way to where it pays is gone only once.
     """
     returns = discounted_returns(reward, last, gamma)
-    ends = np.flatnonzero(last)
-    begins = np.append(0, ends[:-1] + 1) if len(ends) else ends
-    begins, ends = begins[cut[ends]], ends[cut[ends]]
-    if gamma < 1:
-        returns = np.append(returns, returns[begins] / (1 - gamma ** (ends + 1 - begins)))
+    if gamma < 1 and cut.any():
+        ends = np.flatnonzero(last)
+        places = np.arange(ends[-1] + 1)
+        sums = np.searchsorted(ends, places)  # which sum each reward belongs to
+        begin, end = np.append(0, ends[:-1] + 1)[sums], ends[sums]
+        goes_on = cut[end] & (places - begin <= end - places)
+        for_ever = returns[places[goes_on]] / (1 - gamma ** (end - places + 1)[goes_on])
+        returns = np.append(returns, for_ever)
     return float(returns.min(initial=0.0)), float(returns.max(initial=0.0))

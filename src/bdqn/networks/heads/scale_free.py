@@ -22,7 +22,7 @@ from bdqn.networks.heads.backed_up import BackedUpHead
 from bdqn.networks.heads.base import HeadShape
 
 LEAST_DRAWS, LEAST_SWEEPS = 3, 10  # of a fit to very many rows
-ROWS_DRAWN, ROWS_SWEPT = 30_000, 200_000  # rows times draws, and rows times sweeps, of a fit to fewer
+ROWS_DRAWN, ROWS_SWEPT = 10_000, 100_000  # rows times draws, and rows times sweeps, of a fit to fewer
 TOLERANCE = 1e-4  # of a value's change, at which sweeps end: a step of the way is worth 1 - gamma of it
 
 
@@ -69,7 +69,9 @@ class ScaleFreeHead(BackedUpHead):
         spread = modest.sample(rng, draws, self.temperature) - modest.mean
         kinds = [BackedUpWeights(modest, modest.mean[None], np.zeros(1))]
         if (prior := self.scale_free.bold) is not None:
-            noise_var = np.maximum(modest.noise_var, prior.least_noise * self._q_var(prior))
+            # Where the same action leads elsewhere by chance, it leads to values that this prior takes for unlike.
+            least_noise = max(prior.least_noise, transitions.chance) * self._q_var(prior)
+            noise_var = np.maximum(modest.noise_var, least_noise)
             bold = fit_given_noise(moments, self._prior_var(prior, moments), noise_var)
             beyond = np.full(draws, self.backups.bound * np.sqrt(self._q_var(prior)))
             kinds.append(BackedUpWeights(bold, bold.sample(rng, draws), beyond))
