@@ -55,6 +55,9 @@ class Settings(bdqn_deep.Settings):
     bold_decay_unlike: float = setting(
         1.0, "the same for bold draws where most transitions are unlike all others", minimum=1e-3
     )
+    allow_for_chance: bool = setting(
+        True, "where outcomes of an action differ, bold draws take none of them for certain"
+    )
     leave_loops: bool = setting(True, "a bold draw that goes round in circles is replaced by another")
     act_as_fitted: bool = setting(True, "act by the features of the last fit rather than by those of today")
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
@@ -107,7 +110,7 @@ def _scale_free(settings: Settings) -> MakeHead:
     bold = QPrior(settings.boldness, share, settings.bold_least_noise) if settings.boldness else None
     return partial(
         ScaleFreeHead,
-        scale_free=ScaleFree(modest, bold, settings.learned_spread),
+        scale_free=ScaleFree(modest, bold, settings.allow_for_chance, settings.learned_spread),
         backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound),
         temperature=settings.temperature,
         **bdqn.head_options(settings),

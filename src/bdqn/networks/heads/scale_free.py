@@ -41,6 +41,7 @@ class ScaleFree:
 
     modest: QPrior
     bold: QPrior | None = None  # None: there are no bold draws
+    allows_for_chance: bool = False  # where outcomes differ by chance, bold draws take none of them for certain
     learned_spread: float = 0.0  # widest standard deviation of modest Q through learned features; 0: as given there
 
 
@@ -70,8 +71,8 @@ class ScaleFreeHead(BackedUpHead):
         kinds = [BackedUpWeights(modest, modest.mean[None], np.zeros(1))]
         if (prior := self.scale_free.bold) is not None:
             # Where the same action leads elsewhere by chance, it leads to values that this prior takes for unlike.
-            least_noise = max(prior.least_noise, transitions.chance) * self._q_var(prior)
-            noise_var = np.maximum(modest.noise_var, least_noise)
+            chance = transitions.chance if self.scale_free.allows_for_chance else 0.0
+            noise_var = np.maximum(modest.noise_var, max(prior.least_noise, chance) * self._q_var(prior))
             bold = fit_given_noise(moments, self._prior_var(prior, moments), noise_var)
             beyond = np.full(draws, self.backups.bound * np.sqrt(self._q_var(prior)))
             kinds.append(BackedUpWeights(bold, bold.sample(rng, draws), beyond))
