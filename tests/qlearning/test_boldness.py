@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,15 @@ def test_a_restored_one_continues_exactly() -> None:
             restored._rng.bit_generator.state = cut._rng.bit_generator.state
     assert np.array_equal(whole.kinds, restored.kinds)
     assert np.array_equal(whole.records, restored.records)
+
+
+def test_one_apart_begins_with_the_records_and_changes_nothing() -> None:
+    boldness = make()
+    play(boldness, (1.0, 0.2), 500)
+    before = deepcopy(boldness.state())
+    apart = boldness.apart(3, np.random.default_rng(1))
+    np.testing.assert_array_equal(apart.records, boldness.records)
+    for _ in range(200):
+        apart.add(np.ones(3), np.array([True, False, True]))
+    np.testing.assert_equal(boldness.state(), before)
+    assert not np.array_equal(apart.records, boldness.records)

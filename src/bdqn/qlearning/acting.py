@@ -35,13 +35,18 @@ class Actor:
     ) -> None:
         """``epsilon`` is the share of uniformly random actions on top."""
         self._agent, self._rng, self._greedy, self._epsilon = agent, rng, greedy, epsilon
-        self._draws = Draws(agent.online.head, None if greedy else agent.choices.redraw, num_envs, rng)
+        self._draws = Draws(agent.online.head, None, num_envs, rng) if greedy else agent.draws.apart(num_envs, rng)
         self.redrawn = not greedy and agent.choices.redraw is not None  # whether the next action follows a new draw
 
     def view(self, obs: NDArray[Any]) -> QView:
         """What it believes about Q here, under the draw that acts."""
         acting = self._draws.acting
         return self._agent.view(obs, self._draws.training if acting is None else acting)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What kind of draw acts in each environment, where there are several kinds."""
+        return self._draws.kinds
 
     def choose(self, view: QView) -> Actions:
         """One action for each environment."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bdqn.qlearning.boldness import BOLD, METRICS, Boldness
+from bdqn.qlearning.boldness import BOLD, METRICS, NAMES, Boldness
 from bdqn.qlearning.draws import Draws, Redraw
 from bdqn.qlearning.finite_checks import check_draw
 from bdqn.qlearning.loops import Loops
@@ -38,6 +38,14 @@ class BoldDraws(Draws):
         """With ``loops``, a bold draw that goes round in circles is replaced by another one."""
         self.boldness, self._loops = boldness, loops
         super().__init__(head, redraw, num_envs, rng)
+
+    def apart(self, num_envs: int, rng: np.random.Generator) -> Draws:
+        loops = None if self._loops is None else Loops(num_envs)
+        return BoldDraws(self._head, self._redraw, num_envs, rng, self.boldness.apart(num_envs, rng), loops)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(NAMES[kind] for kind in self.boldness.kinds)
 
     def fitted(self, recurrence: Recurrence) -> None:
         self.boldness.recurrence = recurrence

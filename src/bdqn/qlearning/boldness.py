@@ -10,6 +10,7 @@ nothing that modest ones do not see, too, and take 1/n of the segments.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from bdqn.replay.duplicates import Recurrence
 KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
 HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
 MODEST, BOLD = 0, 1
+NAMES = ("modest", "bold")
 METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return", "explore/segments")
 
 
@@ -44,6 +46,14 @@ class Boldness:
         self._segments = 0  # since the two kinds first differed
         self._total, self._weight = np.zeros(2), np.zeros(2)
         self._return, self._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+
+    def apart(self, num_envs: int, rng: np.random.Generator) -> Boldness:
+        """One that begins with this one's records, and goes on by itself in other environments."""
+        other = copy(self)
+        other._rng, other._total, other._weight = rng, self._total.copy(), self._weight.copy()
+        other._return, other._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+        other.kinds = np.array([other._pick(BOLD) for _ in range(num_envs)])
+        return other
 
     @property
     def records(self) -> NDArray[np.float64]:

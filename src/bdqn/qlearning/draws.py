@@ -47,6 +47,15 @@ class Draws:
         self.acting: Index = None
         self.renew()
 
+    def apart(self, num_envs: int, rng: np.random.Generator) -> Draws:
+        """Draws of the same kind to act by apart from training, which leave these as they are."""
+        return Draws(self._head, self._redraw, num_envs, rng)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What kind of draw acts in each environment, where there are several kinds."""
+        return ()
+
     def renew(self) -> None:
         """Draw everything again: a draw belongs to the posterior that it was drawn from."""
         self._renew_training()

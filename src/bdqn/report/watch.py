@@ -36,6 +36,7 @@ def watch_page(recording: Recording) -> str:
         "action": recording.action.tolist(),
         "greedy": recording.mean.argmax(1).tolist(),  # before rounding, which can make ties
         "redrawn": recording.redrawn.tolist(),
+        "kind": recording.kind,
         "reward": _numbers(recording.reward),
         "ended": recording.ended.tolist(),
     }

@@ -30,6 +30,7 @@ class _Moment(NamedTuple):
     mean: NDArray[Any]  # (actions,), in the learner's unit
     draw: NDArray[Any]
     redrawn: bool
+    kind: str  # of the draw; empty where there is only one
     action: int
     reward: float
     ended: bool
@@ -53,7 +54,7 @@ def record(
                 break
     finally:
         envs.close()
-    seen, obs, mean, draw, redrawn, action, reward, ended, terminal = map(list, zip(*moments, strict=True))
+    seen, obs, mean, draw, redrawn, kind, action, reward, ended, terminal = map(list, zip(*moments, strict=True))
     unit = learner.reward_unit
     centre, std, predictive_std, best = _belief(learner, np.array(obs))
     rewards, over, clip = np.array(reward), np.array(ended), _clip(learner)
@@ -74,6 +75,7 @@ def record(
         ended=over,
         outcome=outcomes(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma),
         centre=centre,
+        kind=tuple(kind) if any(kind) else (),
     )
 
 
@@ -83,14 +85,14 @@ def _play(
     """Decisions without end; a draw lasts as long as it does in training."""
     actor = Actor(learner.agent, rng, greedy=greedy)
     while True:
-        redrawn = actor.redrawn
+        redrawn, kind = actor.redrawn, "".join(actor.kinds)
         obs = envs.obs.copy()
         seen = painter.paint(envs.envs[0], obs[0])
         view = actor.view(obs)
         action = actor.choose(view)
         step = envs.step(action)
         actor.advance(step.ended, step.reward, step.obs)
-        believed = (view.mean[0], view.draw[0], redrawn)
+        believed = (view.mean[0], view.draw[0], redrawn, kind)
         reward, ended, terminal = float(step.reward[0]), bool(step.ended[0]), bool(step.terminal[0])
         yield _Moment(seen, obs[0], *believed, int(action[0]), reward, ended, terminal)
 

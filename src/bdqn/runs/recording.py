@@ -31,6 +31,7 @@ class Recording:
     ended: NDArray[np.bool_]  # the episode ended with this decision
     outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN if truncated
     centre: Array | None = None  # (decisions, actions): mean of the draws that the agent picks from; None: ``mean``
+    kind: tuple[str, ...] = ()  # of the draw that was followed, decision by decision; empty where there is one kind
 
     @property
     def draws(self) -> bool:

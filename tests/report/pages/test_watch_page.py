@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +52,22 @@ def test_a_draw_that_goes_by_steps_outlasts_the_episode() -> None:
     made = record(bdqn.make("bdqn", "bdqn/DeepSea-v0", **settings).learn(60), episodes=4)
     np.testing.assert_array_equal(np.flatnonzero(made.ended), [3, 7, 11, 15])
     np.testing.assert_array_equal(np.flatnonzero(made.redrawn), [0, 6, 12])
+
+
+def test_the_kind_of_draw_that_acts_is_shown(tmp_path: Path, browser: Browser) -> None:
+    """Modest and bold draws act as in training, by their records there; and playing leaves those alone."""
+    learner = bdqn.make("bdqn-explore", "bdqn/RiverSwim-v0", seed=1, **SMALL, prior_features=16).learn(400)
+    before = deepcopy(learner.agent.draws.boldness.state())
+    made = record(learner, episodes=8, max_steps=1000)
+    assert set(made.kind) == {"modest", "bold"}
+    np.testing.assert_equal(learner.agent.draws.boldness.state(), before)
+    page = tmp_path / "watch.html"
+    page.write_text(watch_page(made), encoding="utf-8")
+    browser.open(page)
+    status = "document.querySelector('#status').textContent"
+    assert browser.run(status).startswith(f"Decision 1 of 400, new {made.kind[0]} draw: ")
+    browser.press("End")
+    assert browser.run(status).startswith(f"Decision 400 of 400, {made.kind[-1]} draw: ")
 
 
 def test_playing_leaves_the_learner_as_it_was(learner: bdqn.Learner) -> None:

@@ -129,10 +129,11 @@ const go = (t) => {
       row.percent.textContent = `${Math.round(100 * film.best[now][a])}%`;
     }
   });
-  const a = film.action[now], best = film.greedy[now], draw = film.redrawn[now] ? ", new draw" : "";
+  const a = film.action[now], best = film.greedy[now];
+  const draw = [film.redrawn[now] ? "new" : "", film.kind[now] ?? ""].filter(Boolean).map((word) => ` ${word}`).join("");
   const explores = best === a ? "" : `, not the mean's best (${film.actions[best]})`;
   element("status").textContent =
-    `Decision ${now + 1} of ${last + 1}${draw}: ${film.actions[a]}${explores}. Reward ${show(film.reward[now])}, return so far ${show(totals[now])}.`;
+    `Decision ${now + 1} of ${last + 1}${draw && `,${draw} draw`}: ${film.actions[a]}${explores}. Reward ${show(film.reward[now])}, return so far ${show(totals[now])}.`;
 };
 
 const pause = () => { clearInterval(timer); timer = null; element("play").textContent = "Play"; };
