@@ -92,6 +92,27 @@ def say_episodes(page: Page, found: Comparison) -> None:
         page.cells(lines)
 
 
+def say_ablation(page: Page) -> None:
+    """Normalised areas with one part switched off, and how much less that is than with all of them."""
+    found = page.read("ablation.toml").found
+    lines = [["variant", *map(short, found.envs)]]
+    for group in found.groups:
+        cells = []
+        for env in found.envs:
+            whole, areas = normalised(found, DEFAULT, env), normalised(found, group, env)
+            lost = {seed: areas[seed] - whole[seed] for seed in areas if seed in whole}
+            if len(lost) < 2:
+                cells.append("-")
+            elif group == DEFAULT:
+                cells.append(text(interval(page, areas)))
+            else:
+                cells.append(f"{np.mean(list(areas.values())):.2f}; difference {text(interval(page, lost))}")
+        lines.append([group, *cells])
+    if len(lines) > 1:
+        page.say(f"Normalised area with one part switched off, and the difference, paired by seed ({LEVEL:.0%}).")
+        page.cells(lines)
+
+
 def say_dense(page: Page) -> None:
     """The default's area over plain Bayesian DQN's, paired by seed."""
     found = page.read("dense_explore.toml").found
@@ -119,6 +140,8 @@ page.say("# Exploration suite")
 for file, title in SPARSE.items():
     page.say(f"## {title}")
     say_sparse(page, file)
+page.say("## One part switched off")
+say_ablation(page)
 page.say("## Dense problems")
 say_dense(page)
 page.write()
