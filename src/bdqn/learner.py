@@ -20,7 +20,7 @@ from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
 from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
-from bdqn.envs.interaction import Step
+from bdqn.envs.interaction import Restart, Step
 from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
@@ -29,6 +29,7 @@ from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.memory import check_agent_memory
+from bdqn.qlearning.questions import batch_of, masks_of
 
 Callback = Callable[["Learner", Step], bool | None]
 
@@ -127,7 +128,8 @@ class Learner:
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
         training, num_actions = configuration.training, int(self.envs.action_space.n)
-        check_agent_memory(spec, num_actions, choices, training)
+        masked = self.envs.allowed is not None
+        check_agent_memory(spec, num_actions, choices, training, masked=masked)
         self.agent = QAgent(
             spec,
             num_actions,
@@ -135,11 +137,12 @@ class Learner:
             training,
             seed=seed,
             num_envs=num_envs,
+            masked=masked,
             device=device,
             network=network,
             saved=saved,
         )
-        self.agent.start(self.envs.obs)
+        self.agent.start(self.envs.obs, allowed=self.envs.allowed)
         self._first_action = int(self.envs.action_space.start)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
@@ -221,7 +224,7 @@ class Learner:
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
             self._amid_decision = True  # the environments may be ahead of the agent
-            actions = self.agent.act(self.envs.obs)
+            actions = self.agent.act(self.envs.obs, self.envs.allowed)
             try:
                 step = self.envs.step(actions)
             except BaseException as error:  # the agent is as the last decision left it
@@ -230,10 +233,19 @@ class Learner:
                 raise
             for restart in step.restarts:
                 if restart.obs is not None:  # the decision was taken in a new episode, which begins there
-                    self.agent.start(np.stack([restart.obs] * self.agent.num_envs), np.array([restart.env]))
+                    self._start_anew(restart)
+                if restart.action is not None:
+                    actions[restart.env] = restart.action
             self.agent.observe(actions, step, stop)
             self._amid_decision = False
             yield step
+
+    def _start_anew(self, restart: Restart) -> None:
+        """An environment that was replaced begins an episode; of the rows, only its own is read."""
+        assert restart.obs is not None
+        rows = self.agent.num_envs
+        allowed = None if restart.allowed is None else np.stack([restart.allowed] * rows)
+        self.agent.start(np.stack([restart.obs] * rows), np.array([restart.env]), allowed)
 
     def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
         """Learn for ``total_steps`` more decisions; a callback that returns False stops it."""
@@ -251,17 +263,22 @@ class Learner:
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
+        action_masks: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int64], None]:
-        """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
-        batch, single = self._batch(observation)
+        """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row).
+
+        ``action_masks`` say which actions are allowed, one mask for all or one for each observation; unset: all are.
+        """
+        batch, single = batch_of(observation, self.agent.spec)
         index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
-        actions = choose(self.agent, self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
+        view = self.agent.view(batch, index, masks_of(action_masks, len(batch), self.agent.num_actions))
+        actions = choose(self.agent, view, self._predict_rng, greedy=deterministic)
         actions = actions + self._first_action
         return (actions[0] if single else actions), None
 
     def q_values(self, observation: ArrayLike) -> Array:
         """Q of every action (the posterior mean, where there is a posterior)."""
-        batch, single = self._batch(observation)
+        batch, single = batch_of(observation, self.agent.spec)
         mean = self.reward_unit * self.agent.view(batch).mean.astype(np.float64)
         return mean[0] if single else mean
 
@@ -274,14 +291,17 @@ class Learner:
         parts = (self.reward_unit * part for part in (belief.mean, belief.std, belief.predictive_std))
         return QPosterior(*(part[0] if single else part for part in parts))
 
-    def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
-        """How probably each action is the best one, by ``samples`` posterior draws.
+    def optimal_action_probabilities(
+        self, observation: ArrayLike, samples: int = 1000, action_masks: ArrayLike | None = None
+    ) -> Array:
+        """How probably each action is the best one (of those that ``action_masks`` allow), by ``samples`` draws.
 
         Where a refit prepares the draws to act by (bdqn-deep's backups), by those instead, few as they are.
         """
         belief, single = self._belief_at(observation)
         draws = belief.sample(generator(self.seed, "probabilities"), samples)
-        probabilities = action_probabilities.optimal_action_probabilities(draws)
+        allowed = masks_of(action_masks, *draws.shape[1:])
+        probabilities = action_probabilities.optimal_action_probabilities(draws, allowed)
         return probabilities[0] if single else probabilities
 
     def safe_action(
@@ -289,6 +309,7 @@ class Learner:
         observation: ArrayLike,
         criterion: str = "lcb",
         spread: Literal["epistemic", "predictive"] = "epistemic",
+        action_masks: ArrayLike | None = None,
         **parameters: float,
     ) -> NDArray[np.int64]:
         """The safest action: by lower confidence bound, probability of reaching a threshold, or tail mean (CVaR).
@@ -304,7 +325,9 @@ class Learner:
         q = self.q_posterior(observation)
         std = q.std if spread == "epistemic" else q.predictive_std
         degree = safety.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
-        return np.asarray(rules.greedy(degree) + self._first_action)
+        rows = np.atleast_2d(degree)
+        best = rules.greedy(rows, masks_of(action_masks, *rows.shape)) + self._first_action
+        return np.asarray(best if degree.ndim == 2 else best[0])
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
@@ -336,9 +359,9 @@ class Learner:
         restarted = self.envs.load_state(state, seeds)
         self._predict_rng.bit_generator.state = state["predict"]
         if replay_is_new:
-            self.agent.replay.start(self.envs.obs)
+            self.agent.replay.start(self.envs.obs, allowed=self.envs.allowed)
         if restarted:
-            self.agent.start(self.envs.obs, np.array(sorted(restarted)))
+            self.agent.start(self.envs.obs, np.array(sorted(restarted)), self.envs.allowed)
         return restarted
 
     @property
@@ -348,7 +371,7 @@ class Learner:
 
     def _belief_at(self, observation: ArrayLike) -> tuple[QBelief, bool]:
         """What is believed at these observations, in the learner's unit, and whether it was a single one."""
-        batch, single = self._batch(observation)
+        batch, single = batch_of(observation, self.agent.spec)
         belief = self.agent.view(batch).belief
         if belief is None:
             raise TypeError(
@@ -356,18 +379,6 @@ class Learner:
                 "and a Bayesian agent such as bdqn has a posterior."
             )
         return belief, single
-
-    def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
-        """Observations as the agent sees them, as a batch, and whether it was a single one."""
-        spec = self.agent.spec
-        array = np.asarray(observation)
-        if array.shape == spec.shape:
-            array, single = array[None], True
-        elif array.shape[1:] == spec.shape and array.ndim == len(spec.shape) + 1:
-            single = False
-        else:
-            raise ValueError(f"Observations have shape {spec.shape} (or a batch of them), not {array.shape}.")
-        return array.astype(spec.dtype), single
 
 
 def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:

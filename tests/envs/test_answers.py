@@ -156,12 +156,6 @@ LIES = {
         observation_space=spaces.Box(0, 1, (4,), np.uint8), observe=lambda self: np.full(4, 255, np.uint8)
     ),
 }
-MASKS = {
-    'action masks (info["action_mask"])': world(
-        step=lambda self, action: (*World.step(self, action)[:4], {"action_mask": np.ones(2)})
-    ),
-    "action masks (action_masks())": world(action_masks=lambda self: np.ones(2)),
-}
 WIDE = {
     "Odd has 10,001 actions: every decision computes a value for each": world(action_space=spaces.Discrete(10_001)),
     "Odd has observations of 10,001 categories, and each is an input": world(
@@ -180,7 +174,7 @@ def said(source: Any) -> list[str]:
     return [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize(("says", "source"), (LIES | MASKS | WIDE).items())
+@pytest.mark.parametrize(("says", "source"), (LIES | WIDE).items())
 def test_what_is_not_as_declared_is_said_once_in_a_run(says: str, source: Any) -> None:
     (message,) = said(source)
     assert says in message

@@ -115,7 +115,8 @@ class RegressionSource:
             if keeps_rows:
                 reward, discount = targets.reward_and_discount(batch)
                 x, next_x = head.regressors(phi), head.regressors(phi_next).astype(np.float32)
-                kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
+                known = Transitions(x, counts, batch.action, reward, discount, next_x, next_allowed=batch.next_allowed)
+                kept.append(known)
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
         return RegressionData(moments, (add() if rows else some_phi)[-METRIC_ROWS:], joined(kept) if kept else None)

@@ -95,7 +95,7 @@ def evaluate(
         while len(finished) < episodes:
             if stop():
                 raise Stopped
-            view = actor.view(envs.obs)
+            view = actor.view(envs.obs, envs.allowed)
             if spread:
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
             step = envs.step(actor.choose(view))
