@@ -12,19 +12,18 @@ from typing import Any, Literal, Never
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from bdqn.bayes.numerics import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
-from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
+from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
 from bdqn.envs.interaction import Restart, Step
+from bdqn.envs.observations import observation_spec
 from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
@@ -379,20 +378,3 @@ class Learner:
                 "and a Bayesian agent such as bdqn has a posterior."
             )
         return belief, single
-
-
-def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
-    """What the networks and the replay buffer need to know of an environment's observations."""
-    space = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        return ObservationSpec((), np.dtype(np.int64), categories=int(space.n), first_category=int(space.start))
-    assert isinstance(space, spaces.Box)
-    dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
-    return ObservationSpec(
-        space.shape,
-        dtype,
-        low=space.low.astype(np.float32),
-        high=space.high.astype(np.float32),
-        # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
-        stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
-    )

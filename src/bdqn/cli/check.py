@@ -58,7 +58,7 @@ def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
     from bdqn.envs.check import Finding, close
-    from bdqn.learner import observation_spec
+    from bdqn.envs.observations import observation_spec
     from bdqn.networks.torsos import describe
 
     configuration = configure(default_agent("default", family(env_id)), family(env_id))

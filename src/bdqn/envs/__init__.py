@@ -1,6 +1,6 @@
 """Environments: make them from ids, check them, and step N of them together.
 
-May import: config.extras, storage.state_files. Never: torch.
+May import: config.extras, config.observations, storage.state_files. Never: torch.
 """
 
 from bdqn.envs.answers import BadAnswer, EnvironmentWarning

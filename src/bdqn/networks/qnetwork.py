@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bdqn.config.memory import free_memory
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training
 from bdqn.networks.frozen_priors import FrozenPrior
 from bdqn.networks.heads import Head, HeadShape, Index
-from bdqn.networks.torsos import Encoder, ObservationSpec, make_torso, output_width, user_torso
+from bdqn.networks.torsos import Encoder, make_torso, output_width, user_torso
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakeFrozenPrior = Callable[

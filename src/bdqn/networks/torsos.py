@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,42 +19,7 @@ from torch.nn.functional import conv2d, linear
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-# Smallest image sides that the paper's three convolutions and MinAtar's single one can take.
-_NATURE_SIDE, _MINATAR_SIDE = 36, 3
-
-
-@dataclass(frozen=True)
-class ObservationSpec:
-    """What an observation looks like, without Gymnasium: a Discrete space has ``categories``, a Box has a shape."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    categories: int = 0
-    first_category: int = 0
-    low: NDArray[np.float32] | None = None  # declared bounds, infinite where there are none
-    high: NDArray[np.float32] | None = None
-    follows_range: bool = False  # numbers without declared bounds are scaled by the range seen so far
-    stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
-
-    @property
-    def is_image(self) -> bool:
-        """Height, width and channels, or a large table of bytes; nothing smaller than the smallest filter."""
-        gray = len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE and self.dtype == np.uint8
-        return gray or (len(self.shape) == 3 and min(self.sides) >= _MINATAR_SIDE)
-
-    @property
-    def channels_last(self) -> bool:
-        """Frames are stacked along the first axis; other images have channels last, unless that axis is longer."""
-        return len(self.shape) == 3 and not self.stack and self.shape[2] <= min(self.shape[:2])
-
-    @property
-    def channels(self) -> int:
-        return 1 if len(self.shape) == 2 else self.shape[2] if self.channels_last else self.shape[0]
-
-    @property
-    def sides(self) -> tuple[int, ...]:
-        """Height and width."""
-        return self.shape[:2] if self.channels_last or len(self.shape) == 2 else self.shape[1:]
+from bdqn.config.observations import NATURE_SIDE, ObservationSpec
 
 
 class Chain(nn.Sequential):
@@ -219,7 +183,7 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
     """The torso for these observations: the paper's for large images, MinAtar's for small ones, none for vectors."""
     layers: list[nn.Module] = [Encoder(spec)]
     if spec.is_image:
-        layers += (_nature if min(spec.sides) >= _NATURE_SIDE else _minatar)(spec.channels)
+        layers += (_nature if min(spec.sides) >= NATURE_SIDE else _minatar)(spec.channels)
         layers.append(Flatten())
     torso = Chain(*layers)
     initialise(torso, generator)
@@ -234,7 +198,7 @@ def describe(spec: ObservationSpec) -> str:
         return f"a one-hot vector of {spec.categories:,}"
     if not spec.is_image:
         return f"a vector of {math.prod(spec.shape):,}"
-    convolutions = "the paper's three convolutions" if min(spec.sides) >= _NATURE_SIDE else "MinAtar's convolution"
+    convolutions = "the paper's three convolutions" if min(spec.sides) >= NATURE_SIDE else "MinAtar's convolution"
     return f"a picture of {spec.sides[0]} x {spec.sides[1]} with {spec.channels} channel(s), {convolutions}"
 
 

@@ -21,12 +21,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import Index
 from bdqn.networks.optimizers import make_optimizer
 from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent_state import agent_state, load_agent_state
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bdqn.config.memory import free_memory
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import SettingError, Training
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.choices import Choices
 from bdqn.replay.buffer import bytes_per_frame
 

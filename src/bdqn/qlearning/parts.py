@@ -19,9 +19,9 @@ from bdqn.qlearning.targets import TDTargets
 from bdqn.replay.buffer import Replay
 
 if TYPE_CHECKING:
+    from bdqn.config.observations import ObservationSpec
     from bdqn.config.settings import Training
     from bdqn.networks.heads import Head
-    from bdqn.networks.torsos import ObservationSpec
     from bdqn.qlearning.choices import Choices
 
 Rngs = Mapping[str, np.random.Generator]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bdqn.qlearning.rules import Allowed
 
 if TYPE_CHECKING:
-    from bdqn.networks.torsos import ObservationSpec
+    from bdqn.config.observations import ObservationSpec
 
 
 def batch_of(observation: ArrayLike, spec: ObservationSpec) -> tuple[NDArray[Any], bool]:
