@@ -21,6 +21,8 @@ from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, b
 from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
 from bdqn.envs.interaction import Restart, Step
 from bdqn.envs.observations import observation_spec
+from bdqn.envs.products import ProductSpace
+from bdqn.envs.records import RecordSpace
 from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
@@ -142,7 +144,6 @@ class Learner:
             saved=saved,
         )
         self.agent.start(self.envs.obs, allowed=self.envs.allowed)
-        self._first_action = int(self.envs.action_space.start)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
 
@@ -268,16 +269,16 @@ class Learner:
 
         ``action_masks`` say which actions are allowed, one mask for all or one for each observation; unset: all are.
         """
-        batch, single = batch_of(observation, self.agent.spec)
+        batch, single = self._batch(observation)
         index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
         view = self.agent.view(batch, index, masks_of(action_masks, len(batch), self.agent.num_actions))
         actions = choose(self.agent, view, self._predict_rng, greedy=deterministic)
-        actions = actions + self._first_action
+        actions = self._as_environments(actions)
         return (actions[0] if single else actions), None
 
     def q_values(self, observation: ArrayLike) -> Array:
         """Q of every action (the posterior mean, where there is a posterior)."""
-        batch, single = batch_of(observation, self.agent.spec)
+        batch, single = self._batch(observation)
         mean = self.reward_unit * self.agent.view(batch).mean.astype(np.float64)
         return mean[0] if single else mean
 
@@ -325,8 +326,8 @@ class Learner:
         std = q.std if spread == "epistemic" else q.predictive_std
         degree = safety.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
         rows = np.atleast_2d(degree)
-        best = rules.greedy(rows, masks_of(action_masks, *rows.shape)) + self._first_action
-        return np.asarray(best if degree.ndim == 2 else best[0])
+        best = self._as_environments(rules.greedy(rows, masks_of(action_masks, *rows.shape)))
+        return best if degree.ndim == 2 else np.asarray(best[0])
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
@@ -370,7 +371,7 @@ class Learner:
 
     def _belief_at(self, observation: ArrayLike) -> tuple[QBelief, bool]:
         """What is believed at these observations, in the learner's unit, and whether it was a single one."""
-        batch, single = batch_of(observation, self.agent.spec)
+        batch, single = self._batch(observation)
         belief = self.agent.view(batch).belief
         if belief is None:
             raise TypeError(
@@ -378,3 +379,13 @@ class Learner:
                 "and a Bayesian agent such as bdqn has a posterior."
             )
         return belief, single
+
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
+        """Observations as the agent sees them, as a batch, and whether it was a single one."""
+        space = self.envs.observation_space
+        return space.batch(observation) if isinstance(space, RecordSpace) else batch_of(observation, self.agent.spec)
+
+    def _as_environments(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Actions as the environment takes them."""
+        space = self.envs.action_space
+        return space.combination(actions) if isinstance(space, ProductSpace) else actions + int(space.start)

@@ -13,7 +13,6 @@ import torch
 
 import bdqn
 from bdqn.agents import AGENTS
-from bdqn.config.settings import settings_of
 from bdqn.networks.heads import TrainingIndices
 from bdqn.qlearning.acting import Actor
 from bdqn.qlearning.targets import double_q, max_q
@@ -23,22 +22,14 @@ from bdqn.runs.playback import record
 from support.fingerprints import fingerprint
 from support.masked import ACTIONS, AllTrue, Masked, MaskedByMethod, MaskedTwice, Prize
 from support.probes import LEARNING, trained
+from support.small import small
 
 EVERY = pytest.mark.parametrize("agent", AGENTS)
 LEARNERS = pytest.mark.parametrize("agent", LEARNING)
-SMALL: dict[str, Any] = {
-    "learning_starts": 30,
-    "buffer_size": 80,
-    "features": 8,
-    "batch_size": 16,
-    "target_update_interval": 20,
-}
-REFITS = {"posterior_update_interval": 20, "posterior_batch_size": 60}
 
 
 def make(agent: str, source: Any = Masked, num_envs: int = 1, **settings: Any) -> bdqn.Learner:
-    refits = REFITS if "posterior_batch_size" in settings_of(AGENTS[agent].settings) else {}
-    return bdqn.make(agent, source, seed=2, num_envs=num_envs, **{**SMALL, **refits, **settings})
+    return small(agent, source, num_envs, **settings)
 
 
 def stored(learner: bdqn.Learner) -> tuple[Batch, np.ndarray]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ NATURE_SIDE, MINATAR_SIDE = 36, 3
 
 @dataclass(frozen=True)
 class ObservationSpec:
-    """What an observation looks like, without Gymnasium: a Discrete space has ``categories``, a Box has a shape."""
+    """What an observation looks like, without Gymnasium: a Discrete space has ``categories``, a Box has a shape.
+
+    A structured observation is a record: bytes, in which each of its ``leaves`` has a place.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -24,10 +28,30 @@ class ObservationSpec:
     high: NDArray[np.float32] | None = None
     follows_range: bool = False  # numbers without declared bounds are scaled by the range seen so far
     stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
+    counts: tuple[int, ...] = ()  # each number is one of so many categories, from zero on; empty: they are numbers
+    start: int | None = None  # of a leaf: its first byte in the record
+    leaves: tuple[tuple[str, ObservationSpec], ...] = ()  # of a record: its parts by name
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers the network reads."""
+        if self.leaves:
+            return sum(leaf.inputs for _, leaf in self.leaves)
+        return max(math.prod(self.shape), self.categories, sum(self.counts))
+
+    def following_range(self) -> ObservationSpec:
+        """The same, whose numbers without declared bounds are scaled by the range seen."""
+        leaves = tuple((name, leaf.following_range()) for name, leaf in self.leaves)
+        return replace(self, follows_range=True, leaves=leaves)
 
     @property
     def is_image(self) -> bool:
-        """Height, width and channels, or a large table of bytes; nothing smaller than the smallest filter."""
+        """Height, width and channels, or a large table of bytes; nothing smaller than the smallest filter.
+
+        A record is one if any of its leaves is.
+        """
+        if self.leaves or self.counts:
+            return any(leaf.is_image for _, leaf in self.leaves)
         gray = len(self.shape) == 2 and min(self.shape) >= NATURE_SIDE and self.dtype == np.uint8
         return gray or (len(self.shape) == 3 and min(self.sides) >= MINATAR_SIDE)
 

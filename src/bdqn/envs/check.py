@@ -19,6 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import env_checker
 
+from bdqn.envs.adapted import adapted
 from bdqn.envs.answers import (
     MANY,
     MANY_ACTIONS,
@@ -31,6 +32,7 @@ from bdqn.envs.answers import (
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close, random_actions
 from bdqn.envs.make import Source, describe, make_env
+from bdqn.envs.records import RecordSpace
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
 from bdqn.envs.supervision import blamed, can_be_timed, time_limit
 from bdqn.envs.vector import Environments
@@ -85,11 +87,13 @@ def check_env(
 def _findings(
     env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, Any]], episodes: int, seed: int
 ) -> Iterator[Finding]:
+    env = adapted(env)
     check_spaces(env)
     yield from _about_spaces(env)
     seen = _Seen(expected_of(env, set()))
     _play(_Watched(env, seen), seen, episodes, seed)
-    yield from _about_observations(seen)
+    if not isinstance(env.observation_space, RecordSpace):  # its parts are checked one by one, whenever they come in
+        yield from _about_observations(seen)
     yield from _about_rewards(seen)
     yield from _about_episodes(seen, env)
     yield from _about_masks(seen)
@@ -120,6 +124,10 @@ def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     if isinstance(space, spaces.Discrete):
         wide = f": the network has {space.n:,} inputs, one per category, and does not generalise between them"
         yield Finding("note" if space.n > 1_000 else "ok", "observations", f"{space}{wide if space.n > 1_000 else '.'}")
+        return
+    if isinstance(space, RecordSpace):
+        parts = (f"{leaf.name}: {leaf.declares}" if leaf.name else leaf.declares for leaf in space.leaves)
+        yield Finding("ok", "observations", f"{'; '.join(parts)}.")
         return
     assert isinstance(space, spaces.Box)
     yield Finding("ok", "observations", f"{space.dtype} of shape {space.shape}.")

@@ -10,11 +10,15 @@ from gymnasium import spaces
 
 from bdqn.config.observations import ObservationSpec
 from bdqn.envs.atari import AtariEnv
+from bdqn.envs.records import Leaf, RecordSpace
 
 
 def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
     """What the networks and the replay buffer need to know of an environment's observations."""
     space = env.observation_space
+    if isinstance(space, RecordSpace):
+        leaves = ((leaf.name, _leaf_spec(leaf, start)) for leaf, start in zip(space.leaves, space.starts, strict=True))
+        return ObservationSpec(space.shape, np.dtype(np.uint8), leaves=tuple(leaves))
     if isinstance(space, spaces.Discrete):
         return ObservationSpec((), np.dtype(np.int64), categories=int(space.n), first_category=int(space.start))
     assert isinstance(space, spaces.Box)
@@ -27,3 +31,9 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
         # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
         stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
     )
+
+
+def _leaf_spec(leaf: Leaf, start: int) -> ObservationSpec:
+    box = leaf.space if isinstance(leaf.space, spaces.Box) else None
+    low, high = (None, None) if box is None else (box.low.astype(np.float32), box.high.astype(np.float32))
+    return ObservationSpec(leaf.shape, leaf.dtype, low=low, high=high, counts=leaf.counts, start=start)

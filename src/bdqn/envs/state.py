@@ -14,6 +14,8 @@ import numpy as np
 from gymnasium.envs import classic_control, toy_text
 from gymnasium.wrappers import common, transform_action, transform_observation, transform_reward
 
+from bdqn.envs.products import ProductActions
+from bdqn.envs.records import RecordObservations
 from bdqn.storage.state_files import to_files
 
 State = dict[str, Any]
@@ -62,6 +64,8 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
             transform_observation.DtypeObservation,
             transform_reward.TransformReward,
             transform_reward.ClipReward,
+            ProductActions,
+            RecordObservations,
         ),
         (),
     ),

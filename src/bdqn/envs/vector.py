@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from bdqn.envs.adapted import adapted
 from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
 from bdqn.envs.interaction import Episode, Restart, Step
 from bdqn.envs.masks import KEY, Mask, MaskReader, check_allowed
@@ -40,6 +41,7 @@ class Environments:
 
         A ``supervisor`` replaces environments that fail. Kinds of warnings in ``said`` are not repeated.
         """
+        envs = [adapted(env) for env in envs]
         for env in envs:
             check_spaces(env)
         first = envs[0]
@@ -101,7 +103,7 @@ class Environments:
             action = int(actions[i]) + self._action_start
             try:
                 answer: Any = env.step(action) if supervisor is None else supervisor.step(env, action)
-            except CannotTime:
+            except (CannotTime, BadAnswer):
                 raise
             except Exception as error:
                 answer = self._step_anew(i, action, error, episodes, restarts)
@@ -159,6 +161,8 @@ class Environments:
         env, expected = self.envs[i], self._expected
         try:
             answer: Any = env.reset() if seed is None else env.reset(seed=seed)
+        except BadAnswer:
+            raise
         except Exception as error:
             if seed is not None and not takes_seed(env):
                 raise BadAnswer(f"reset() of {expected.name} must accept a seed: {RESET_CALL}.") from error
@@ -215,7 +219,8 @@ class Environments:
         while self._supervisor is not None and self._supervisor.may_restart:
             restarts.append(Restart(i, blamed(error) or str(error), obs=None))
             try:
-                env, seed = self._supervisor.replace(i, self.envs[i])
+                made, seed = self._supervisor.replace(i, self.envs[i])
+                env = adapted(made)
                 self._require_alike(i, env)
                 self.envs = (*self.envs[:i], env, *self.envs[i + 1 :])
                 return self._first_observation(i, seed)

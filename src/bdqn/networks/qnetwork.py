@@ -60,10 +60,10 @@ class QNetwork(nn.Module):
         """Whether unbounded observations are scaled by the range seen."""
         return any(encoder.unbounded is not None for encoder in self._encoders())
 
-    def follow_range(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        """Scale unbounded observations by this range."""
+    def follow_range(self, obs: NDArray[Any]) -> None:
+        """Scale unbounded observations by the range of these."""
         for encoder in self._encoders():
-            encoder.follow(low, high)
+            encoder.follow(obs)
 
     def _encoders(self) -> Iterator[Encoder]:
         return (layer for layer in self.modules() if isinstance(layer, Encoder))

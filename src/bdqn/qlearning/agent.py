@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +61,7 @@ class QAgent:
     ) -> None:
         """``masked``: observations come with masks, which say which actions are allowed there."""
         if choices.fit is not None and choices.fit.adapts:
-            spec = replace(spec, follows_range=True)
+            spec = spec.following_range()
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bdqn.config.memory import free_memory
 from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import SettingError, Training
@@ -40,8 +38,8 @@ def check_replay_memory(
 
 def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int) -> int:
     """Refuse minibatches that cannot fit; gives what they need."""
-    numbers = max(int(np.prod(spec.shape)), spec.categories)
-    per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
+    # Observations and next ones, as stored and as the network reads them.
+    per_row = 2 * spec.inputs * (spec.dtype.itemsize + 4)
     per_row += 4 * num_actions * 4  # Q-values: predicted, of both networks at the next observation, and a gradient
     free = free_memory()
     fits = int(0.9 * free / per_row)

@@ -57,8 +57,7 @@ class RegressionSource:
         replay, online = self._replay, self._targets.online
         env, slot = replay.index()
         if online.follows_range:
-            frames = replay.observations(env, slot)
-            online.follow_range(frames.min(0), frames.max(0))
+            online.follow_range(replay.observations(env, slot))
         metrics: dict[str, float] = {}
         if online.prior is not None:
             first = len(env) - max(1, len(env) // 10)  # of the recent tenth

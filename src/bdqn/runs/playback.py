@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
+from bdqn.envs.products import ProductSpace
+from bdqn.envs.records import RecordSpace
 from bdqn.learner import Learner
 from bdqn.qlearning import action_probabilities
 from bdqn.qlearning.acting import Actor
@@ -169,6 +171,8 @@ def _action_names(learner: Learner) -> tuple[str, ...]:
     space = learner.envs.action_space
     meanings = getattr(learner.envs.envs[0].unwrapped, "get_action_meanings", None)
     names = meanings() if callable(meanings) else [f"action {space.start + i}" for i in range(space.n)]
+    if isinstance(space, ProductSpace):
+        names = [str(space.combination(i).ravel().tolist()) for i in range(space.n)]
     return tuple(map(str, names))
 
 
@@ -180,9 +184,14 @@ class _Painter:
 
     def __init__(self, env: gym.Env[Any, Any], *, renders: bool, remark: str = "") -> None:
         self.space, self.renders, self.remark = env.observation_space, renders, remark
-        self.pictures = renders or (isinstance(self.space, spaces.Box) and len(self.space.shape) >= 2)
+        parts = self.space.leaves if isinstance(self.space, RecordSpace) else (self.space,)
+        self.pictures = renders or any(len(part.shape or ()) >= 2 for part in parts)
 
     def paint(self, env: gym.Env[Any, Any], obs: NDArray[Any]) -> Picture | Array:
+        if isinstance(self.space, RecordSpace):
+            leaves = list(self.space.unpack(obs).values())
+            pictures = [leaf for leaf in leaves if leaf.ndim > 1]
+            obs = pictures[0] if pictures else np.concatenate([leaf.ravel().astype(np.float64) for leaf in leaves])
         if self.renders:
             return compact(np.asarray(env.render(), np.uint8))
         if self.pictures:
