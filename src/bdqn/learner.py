@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Never
@@ -12,13 +11,15 @@ from typing import Any, Literal, Never
 import gymnasium as gym
 import numpy as np
 import torch
+from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
 from bdqn.bayes.numerics import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
-from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
+from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family_of, make_env, name_of
+from bdqn.envs.gym_vector import VectorEnvironments
 from bdqn.envs.interaction import Restart, Step
 from bdqn.envs.observations import observation_spec
 from bdqn.envs.products import ProductSpace
@@ -59,7 +60,7 @@ def make(
     step_timeout: float | None = None,
     **settings: Any,
 ) -> Learner:
-    """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance.
+    """A learner for a Gymnasium id, a function that makes an environment, or an instance, also of a vector environment.
 
     ``threads`` are torch's while it learns; unset: one, or as many as torch has for Atari.
     An environment that fails is made anew ``restart_env`` times; a step of more than ``step_timeout`` seconds fails.
@@ -68,7 +69,7 @@ def make(
     if misplaced:
         raise SettingError(f"{', '.join(misplaced)} can only be set for an id: set it where the environment is made.")
     return Learner(
-        configure(agent, _family_of(env), preset, settings),
+        configure(agent, family_of(env), preset, settings),
         env,
         seed=seed,
         num_envs=num_envs,
@@ -80,15 +81,16 @@ def make(
     )
 
 
-def _family_of(source: Source) -> str:
-    if isinstance(source, str | gym.Env):
-        return family(source)
-    sample = make_env(source)
-    try:
-        return family(sample)
-    finally:
-        with suppress(Exception):
-            sample.close()
+def _count(source: Source, num_envs: int) -> int:
+    """How many environments there are; a vector environment says so itself."""
+    if isinstance(source, VectorEnv) and num_envs in (1, source.num_envs):
+        num_envs = source.num_envs
+    elif isinstance(source, gym.Env | VectorEnv) and num_envs > 1:
+        has = f"{source.num_envs} in a vector" if isinstance(source, VectorEnv) else "one environment instance"
+        raise SettingError(f"num_envs is {num_envs}, but {has} was given: give a function that makes one.")
+    if not 1 <= num_envs <= MOST_ENVIRONMENTS:
+        raise SettingError(f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}.")
+    return num_envs
 
 
 class Learner:
@@ -109,12 +111,7 @@ class Learner:
         saved: Mapping[str, Any] | None = None,
     ) -> None:
         """``saved`` are the weights that it is about to be given: its network is not made larger than those."""
-        if not 1 <= num_envs <= MOST_ENVIRONMENTS or (num_envs > 1 and isinstance(env, gym.Env)):
-            raise SettingError(
-                f"num_envs is {num_envs}, but one environment instance was given: give a function that makes one."
-                if isinstance(env, gym.Env)
-                else f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}."
-            )
+        num_envs = _count(env, num_envs)
         check_device(device)
         self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
         self.env_kwargs = dict(env_kwargs or {})
@@ -123,6 +120,8 @@ class Learner:
         self.supervision = supervision or Supervision()
         if self.supervision.restart_env and isinstance(env, gym.Env):
             raise SettingError("restart_env makes new environments, but an instance was given: give a function.")
+        if self.supervision and isinstance(env, VectorEnv):
+            raise SettingError("restart_env and step_timeout need single environments: give a function, and num_envs.")
         self._said_of_envs: set[str] = set()
         self.envs = self.make_envs([integer_seed(seed, f"environment-{i}") for i in range(num_envs)])
         spec = observation_spec(self.envs.envs[0])
@@ -202,6 +201,8 @@ class Learner:
             seed = integer_seed(seeds[i], f"restart-{attempt}-after-{self.num_timesteps}")
             return wrap(self.make_env(evaluation=evaluation)), seed
 
+        if isinstance(self.env_source, VectorEnv):
+            return VectorEnvironments(self.env_source, seeds, said=self._said_of_envs)
         own, made = self.supervision, [self.make_env(evaluation=evaluation) for _ in seeds]
         apart = [*made, *(self.envs.envs if evaluation else ())]
         if not isinstance(self.env_source, gym.Env) and len({id(env.unwrapped) for env in apart}) < len(apart):

@@ -25,9 +25,9 @@ Mask = NDArray[np.bool_]  # (actions,)
 class MaskReader:
     """Reads the masks of environments of one kind, all of which offer them in the same way or not at all."""
 
-    def __init__(self, env: gym.Env[Any, Any], num_actions: int) -> None:
-        self.name, self.num_actions = name_of(env), num_actions
-        self._by_method = _has_method(env)
+    def __init__(self, name: str, num_actions: int, *, by_method: bool) -> None:
+        self.name, self.num_actions = name, num_actions
+        self._by_method = by_method
         self._in_info: bool | None = None  # not known before the first reset
 
     @property
@@ -40,14 +40,17 @@ class MaskReader:
         """How masks are offered, in words; empty: not at all."""
         return " and ".join([*([INFO] if self._in_info else []), *([f"{METHOD}()"] if self._by_method else [])])
 
-    def first(self, env: gym.Env[Any, Any], info: Mapping[str, Any]) -> Mask | None:
+    def first(self, info: Mapping[str, Any], env: gym.Env[Any, Any] | None = None) -> Mask | None:
         """The mask at an episode's first observation; None: all actions are always allowed."""
         if self._in_info is None:
             self._in_info = KEY in info
-        return self.read(env, info, "reset()")
+        return self.read(info, "reset()", env)
 
-    def read(self, env: gym.Env[Any, Any], info: Mapping[str, Any], call: str) -> Mask | None:
-        """The mask where an environment stands after a ``call``, which has given this ``info``."""
+    def read(self, info: Mapping[str, Any], call: str, env: gym.Env[Any, Any] | None = None) -> Mask | None:
+        """The mask where an environment stands after a ``call``, which has given this ``info``.
+
+        It itself is asked only if there is a method.
+        """
         if (KEY in info) != self._in_info:
             raise BadAnswer(
                 f"{call} of {self.name} gave {'' if KEY in info else 'no '}{INFO}, unlike its first reset(): give it "
@@ -55,6 +58,7 @@ class MaskReader:
             )
         masks = [self._usable(info[KEY], INFO)] if self._in_info else []
         if self._by_method:
+            assert env is not None
             masks.append(self._usable(self._ask(env), f"{METHOD}()"))
         if len(masks) == 2 and (masks[0] != masks[1]).any():
             raise BadAnswer(
@@ -103,7 +107,7 @@ def check_allowed(actions: Any, allowed: NDArray[np.bool_]) -> None:
             )
 
 
-def _has_method(env: gym.Env[Any, Any]) -> bool:
+def offers_masks(env: gym.Env[Any, Any]) -> bool:
     """Whether it has a method action_masks(); its own __getattr__ is asked, and may fail."""
     try:
         return env.has_wrapper_attr(METHOD)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from bdqn.config.observations import ObservationSpec
 from bdqn.envs.atari import AtariEnv
+from bdqn.envs.gym_vector import Member
 from bdqn.envs.records import Leaf, RecordSpace
 
 
@@ -29,7 +30,7 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
         low=space.low.astype(np.float32),
         high=space.high.astype(np.float32),
         # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
-        stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
+        stack=env.frame_stack if isinstance(env, AtariEnv | Member) else 0,
     )
 
 

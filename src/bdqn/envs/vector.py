@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bdqn.envs.adapted import adapted
 from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
 from bdqn.envs.interaction import Episode, Restart, Step
-from bdqn.envs.masks import KEY, Mask, MaskReader, check_allowed
-from bdqn.envs.spaces import check_spaces
+from bdqn.envs.masks import KEY, Mask, MaskReader, check_allowed, offers_masks
+from bdqn.envs.spaces import check_spaces, name_of
 from bdqn.envs.state import CannotRestore, get_state, set_state
 from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
 
@@ -56,7 +56,7 @@ class Environments:
         self._expected = expected_of(first, set() if said is None else said)
         shape = cast(tuple[int, ...], self.observation_space.shape)
         self._obs = np.empty((len(envs), *shape), self._expected.kept)
-        self._masks = MaskReader(first, int(self.action_space.n))
+        self._masks = MaskReader(name_of(first), int(self.action_space.n), by_method=offers_masks(first))
         self._allowed = np.ones((len(envs), self._masks.num_actions), np.bool_)
         for i, seed in zip(range(len(envs)), seeds, strict=True):
             self._begin(i, *self._first_observation(i, int(seed)))
@@ -123,7 +123,7 @@ class Environments:
             except _UNUSABLE as error:
                 raise expected.refused_step(answer, error) from error
             if (masked or KEY in info) and not terminated:
-                next_allowed[i] = self._masks.read(self.envs[i], info, "step()")
+                next_allowed[i] = self._masks.read(info, "step()", self.envs[i])
             self._returns[i] += score
             if terminated or cut_short:
                 over.append((i, not terminated))
@@ -177,7 +177,7 @@ class Environments:
             expected.look(observation)
         except _UNUSABLE as error:
             raise expected.refused_reset(answer, error) from error
-        return observation, self._masks.first(env, info)
+        return observation, self._masks.first(info, env)
 
     def _next_episode(self, i: int, restarts: list[Restart]) -> tuple[Any, Mask | None]:
         """Start the next episode; in a new environment if this one fails."""
@@ -244,26 +244,41 @@ class Environments:
             "returns": list(self._returns),
             "lengths": list(self._lengths),
             **({"allowed": self._allowed} if self._masks.offered else {}),
-            "own": [{"cannot": self.lost} if self.lost else _own_state(env) for env in self.envs],
+            "own": self._own_states(),
         }
 
-    def load_state(self, state: Mapping[str, Any], seeds: Sequence[int]) -> dict[int, str]:
-        """Restore what `state` returned.
+    def _own_envs(self) -> Sequence[gym.Env[Any, Any]] | str:
+        """The environments whose states are saved, or the reason why there are none."""
+        return self.envs
 
-        Environments that cannot be restored are seeded and reset instead. Returns their indices with the reasons.
-        """
+    def _own_states(self) -> list[dict[str, Any]]:
+        envs = self._own_envs()
+        if self.lost or isinstance(envs, str):
+            return [{"cannot": self.lost or envs}] * len(self.envs)
+        return [_own_state(env) for env in envs]
+
+    def _check_state(self, state: Mapping[str, Any]) -> None:
         if state["obs"].shape != self._obs.shape or state["obs"].dtype != self._obs.dtype:
             raise ValueError(f"observations had the shape {state['obs'].shape}, but now have {self._obs.shape}.")
         if not len(state["returns"]) == len(state["lengths"]) == len(self.envs):
             raise ValueError(
                 f"the state has {len(state['returns'])} episodes, but there are {len(self.envs)} environments."
             )
+
+    def load_state(self, state: Mapping[str, Any], seeds: Sequence[int]) -> dict[int, str]:
+        """Restore what `state` returned.
+
+        Environments that cannot be restored are seeded and reset instead. Returns their indices with the reasons.
+        """
+        self._check_state(state)
         self._allowed = self._saved_masks(state.get("allowed"))
         self._obs = state["obs"].copy()
         self._returns = [float(value) for value in state["returns"]]
         self._lengths = [int(value) for value in state["lengths"]]
         restarted = {}
-        for i, (env, own, seed) in enumerate(zip(self.envs, state["own"], seeds, strict=True)):
+        envs = self._own_envs()
+        assert not isinstance(envs, str)
+        for i, (env, own, seed) in enumerate(zip(envs, state["own"], seeds, strict=True)):
             reason = own.get("cannot") or _restore(env, own["state"])
             if reason:
                 restarted[i] = reason
@@ -282,7 +297,7 @@ class Environments:
 
     def unrestorable(self) -> str | None:
         """Why an interrupted episode could not be continued; None if it could."""
-        return _own_state(self.envs[0]).get("cannot")
+        return self._own_states()[0].get("cannot")
 
 
 def _own_state(env: gym.Env[Any, Any]) -> dict[str, Any]:
