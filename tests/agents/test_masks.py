@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -22,7 +21,7 @@ from bdqn.runs.playback import record
 from support.fingerprints import fingerprint
 from support.masked import ACTIONS, AllTrue, Masked, MaskedByMethod, MaskedTwice, Prize
 from support.probes import LEARNING, trained
-from support.small import small
+from support.small import plain_and_wrapped, small
 
 EVERY = pytest.mark.parametrize("agent", AGENTS)
 LEARNERS = pytest.mark.parametrize("agent", LEARNING)
@@ -141,11 +140,7 @@ def test_without_masks_the_same_network_expects_the_prize_everywhere() -> None:
 
 @EVERY
 def test_masks_that_forbid_nothing_change_no_bit(agent: str) -> None:
-    def learned(source: Any) -> bdqn.Learner:
-        return make(agent, source, 2).learn(120)
-
-    plain = learned(lambda: gym.make("CartPole-v1", disable_env_checker=True))
-    masked = learned(lambda: AllTrue(gym.make("CartPole-v1", disable_env_checker=True)))
+    plain, masked = plain_and_wrapped(agent, AllTrue)
     assert masked.agent.replay.allowed is not None
     one, other = fingerprint(plain), fingerprint(masked)
     assert {name for name in one if one[name] != other[name]} <= {"replay", "environments", "agent"}

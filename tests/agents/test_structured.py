@@ -22,7 +22,7 @@ from bdqn.runs.evaluation import evaluate
 from bdqn.runs.playback import record
 from support.fingerprints import fingerprint
 from support.probes import LEARNING, trained
-from support.small import small
+from support.small import plain_and_wrapped, small
 from support.structured import InADict, OneLeafTells, Structured
 
 EVERY = pytest.mark.parametrize("agent", AGENTS)
@@ -49,11 +49,7 @@ def test_what_one_leaf_alone_tells_is_learned(agent: str, leaf: str) -> None:
 
 @EVERY
 def test_a_plain_observation_in_a_dict_changes_no_bit(agent: str) -> None:
-    def learned(source: Any) -> bdqn.Learner:
-        return make(agent, source, 2).learn(120)
-
-    plain = learned(lambda: gym.make("CartPole-v1", disable_env_checker=True))
-    packed = learned(lambda: InADict(gym.make("CartPole-v1", disable_env_checker=True)))
+    plain, packed = plain_and_wrapped(agent, InADict)
     one, other = fingerprint(plain), fingerprint(packed)
     for name in ("posterior", "draws", "generators"):
         assert one[name] == other[name]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import gymnasium as gym
 
 import bdqn
 from bdqn.agents import AGENTS
@@ -22,3 +25,14 @@ def small(agent: str, source: Any, num_envs: int = 1, **settings: Any) -> bdqn.L
     """A learner in environments of a test."""
     refits = REFITS if "posterior_batch_size" in settings_of(AGENTS[agent].settings) else {}
     return bdqn.make(agent, source, seed=2, num_envs=num_envs, **{**SMALL, **refits, **settings})
+
+
+def plain_and_wrapped(
+    agent: str, wrap: Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
+) -> tuple[bdqn.Learner, bdqn.Learner]:
+    """Two learners after as many decisions, one in CartPole as it is, one in a CartPole that is wrapped."""
+
+    def cartpole() -> gym.Env[Any, Any]:
+        return gym.make("CartPole-v1", disable_env_checker=True)
+
+    return small(agent, cartpole, 2).learn(120), small(agent, lambda: wrap(cartpole()), 2).learn(120)

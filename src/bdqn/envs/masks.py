@@ -29,11 +29,7 @@ class MaskReader:
         self.name, self.num_actions = name, num_actions
         self._by_method = by_method
         self._in_info: bool | None = None  # not known before the first reset
-
-    @property
-    def offered(self) -> bool:
-        """Whether there are masks; known once the first environment has been reset."""
-        return self._by_method or bool(self._in_info)
+        self.offered = by_method  # whether there are masks; known once the first environment has been reset
 
     @property
     def sources(self) -> str:
@@ -44,6 +40,7 @@ class MaskReader:
         """The mask at an episode's first observation; None: all actions are always allowed."""
         if self._in_info is None:
             self._in_info = KEY in info
+            self.offered |= self._in_info
         return self.read(info, "reset()", env)
 
     def read(self, info: Mapping[str, Any], call: str, env: gym.Env[Any, Any] | None = None) -> Mask | None:

@@ -139,7 +139,7 @@ class Environments:
             self._begin(i, *self._next_episode(i, restarts))
         if restarts and supervisor is not None:
             supervisor.report(restarts)
-        masks = (next_allowed, self._allowed) if masked else ()
+        masks = (next_allowed, self._allowed) if masked else (None, None)
         return Step(next_obs, reward, terminal, truncated, ended, self._obs, tuple(episodes), tuple(restarts), *masks)
 
     def close(self) -> None:
