@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 import bdqn
 from bdqn.envs import BadAnswer, Environments, EnvironmentWarning, NotAnEnvironment, UnsupportedSpace, blamed
+from bdqn.envs.gym_vector import NotSameStep
 from bdqn.runs.evaluation import evaluate
 from support.worlds import EPISODE, World, world
 
@@ -111,7 +112,7 @@ def test_what_is_no_environment_is_refused(source: Any, says: str) -> None:
 
 def test_a_vector_of_environments_is_refused_with_what_to_give_instead() -> None:
     vector = gym.make_vec("CartPole-v1", 2)
-    assert told(NotAnEnvironment, vector).endswith("or a function that makes one, and set num_envs.")
+    assert told(NotSameStep, vector).endswith("or give a function that makes one environment, and num_envs.")
     vector.close()
 
 
