@@ -55,7 +55,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, bytes]]:
-    """All values of nested dictionaries and lists as bytes, with their paths."""
+    """All values of nested dictionaries and lists as bytes, with their paths; what is absent (None) leaves no trace."""
+    if tree is None:
+        return
     if isinstance(tree, Mapping):
         for name in sorted(tree):
             yield from leaves(tree[name], f"{path}/{name}")

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 import ours
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.resolve import configure, recipe_named
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from measure import Spread, exponent, interleaved, ratio, seconds, write_rows
 from training import THREADS, TURN

@@ -232,12 +232,12 @@ class Continuous(gym.Env[np.ndarray, np.ndarray]):
 
 
 class Labelled(gym.Env[Any, int]):
-    observation_space = spaces.Dict({"position": spaces.Box(-1, 1, (2,))})
+    observation_space = spaces.Dict({"position": spaces.Text(2)})
     action_space = spaces.Discrete(2)
 
 
 @pytest.mark.parametrize(
-    ("env", "says"), [(Continuous, "Discrete actions"), (Labelled, "Dict"), ("Pendulum-v1", "Box")]
+    ("env", "says"), [(Continuous, "MultiBinary actions"), (Labelled, "observes 'position'"), ("Pendulum-v1", "Box")]
 )
 def test_environments_it_cannot_act_in_are_refused_in_a_sentence(env: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says) as refusal:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Never
@@ -12,23 +11,27 @@ from typing import Any, Literal, Never
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike, NDArray
 
 from bdqn.bayes.numerics import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
-from bdqn.envs import AtariEnv, AtariSettings, Environments, Source, Supervisor, family, make_env, name_of
-from bdqn.envs.interaction import Step
+from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family_of, make_env, name_of
+from bdqn.envs.gym_vector import VectorEnvironments
+from bdqn.envs.interaction import Restart, Step
+from bdqn.envs.observations import observation_spec
+from bdqn.envs.products import ProductSpace
+from bdqn.envs.records import RecordSpace
 from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.memory import check_agent_memory
+from bdqn.qlearning.questions import batch_of, masks_of
 
 Callback = Callable[["Learner", Step], bool | None]
 
@@ -57,7 +60,7 @@ def make(
     step_timeout: float | None = None,
     **settings: Any,
 ) -> Learner:
-    """A learner for a Gymnasium id, a function that makes an environment, or (with one environment) an instance.
+    """A learner for a Gymnasium id, a function that makes an environment, or an instance, also of a vector environment.
 
     ``threads`` are torch's while it learns; unset: one, or as many as torch has for Atari.
     An environment that fails is made anew ``restart_env`` times; a step of more than ``step_timeout`` seconds fails.
@@ -66,7 +69,7 @@ def make(
     if misplaced:
         raise SettingError(f"{', '.join(misplaced)} can only be set for an id: set it where the environment is made.")
     return Learner(
-        configure(agent, _family_of(env), preset, settings),
+        configure(agent, family_of(env), preset, settings),
         env,
         seed=seed,
         num_envs=num_envs,
@@ -78,15 +81,16 @@ def make(
     )
 
 
-def _family_of(source: Source) -> str:
-    if isinstance(source, str | gym.Env):
-        return family(source)
-    sample = make_env(source)
-    try:
-        return family(sample)
-    finally:
-        with suppress(Exception):
-            sample.close()
+def _count(source: Source, num_envs: int) -> int:
+    """How many environments there are; a vector environment says so itself."""
+    if isinstance(source, VectorEnv) and num_envs in (1, source.num_envs):
+        num_envs = source.num_envs
+    elif isinstance(source, gym.Env | VectorEnv) and num_envs > 1:
+        has = f"{source.num_envs} in a vector" if isinstance(source, VectorEnv) else "one environment instance"
+        raise SettingError(f"num_envs is {num_envs}, but {has} was given: give a function that makes one.")
+    if not 1 <= num_envs <= MOST_ENVIRONMENTS:
+        raise SettingError(f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}.")
+    return num_envs
 
 
 class Learner:
@@ -107,12 +111,7 @@ class Learner:
         saved: Mapping[str, Any] | None = None,
     ) -> None:
         """``saved`` are the weights that it is about to be given: its network is not made larger than those."""
-        if not 1 <= num_envs <= MOST_ENVIRONMENTS or (num_envs > 1 and isinstance(env, gym.Env)):
-            raise SettingError(
-                f"num_envs is {num_envs}, but one environment instance was given: give a function that makes one."
-                if isinstance(env, gym.Env)
-                else f"num_envs must be between 1 and {MOST_ENVIRONMENTS}, not {num_envs}."
-            )
+        num_envs = _count(env, num_envs)
         check_device(device)
         self.configuration, self.env_source, self.seed, self.network = configuration, env, seed, network
         self.env_kwargs = dict(env_kwargs or {})
@@ -121,13 +120,16 @@ class Learner:
         self.supervision = supervision or Supervision()
         if self.supervision.restart_env and isinstance(env, gym.Env):
             raise SettingError("restart_env makes new environments, but an instance was given: give a function.")
+        if self.supervision and isinstance(env, VectorEnv):
+            raise SettingError("restart_env and step_timeout need single environments: give a function, and num_envs.")
         self._said_of_envs: set[str] = set()
         self.envs = self.make_envs([integer_seed(seed, f"environment-{i}") for i in range(num_envs)])
         spec = observation_spec(self.envs.envs[0])
         recipe = recipe_named(configuration.agent)
         choices = recipe.choices(configuration.agent_settings)
         training, num_actions = configuration.training, int(self.envs.action_space.n)
-        check_agent_memory(spec, num_actions, choices, training)
+        masked = self.envs.allowed is not None
+        check_agent_memory(spec, num_actions, choices, training, masked=masked)
         self.agent = QAgent(
             spec,
             num_actions,
@@ -135,12 +137,12 @@ class Learner:
             training,
             seed=seed,
             num_envs=num_envs,
+            masked=masked,
             device=device,
             network=network,
             saved=saved,
         )
-        self.agent.start(self.envs.obs)
-        self._first_action = int(self.envs.action_space.start)
+        self.agent.start(self.envs.obs, allowed=self.envs.allowed)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
 
@@ -199,6 +201,8 @@ class Learner:
             seed = integer_seed(seeds[i], f"restart-{attempt}-after-{self.num_timesteps}")
             return wrap(self.make_env(evaluation=evaluation)), seed
 
+        if isinstance(self.env_source, VectorEnv):
+            return VectorEnvironments(self.env_source, seeds, said=self._said_of_envs)
         own, made = self.supervision, [self.make_env(evaluation=evaluation) for _ in seeds]
         apart = [*made, *(self.envs.envs if evaluation else ())]
         if not isinstance(self.env_source, gym.Env) and len({id(env.unwrapped) for env in apart}) < len(apart):
@@ -221,7 +225,7 @@ class Learner:
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
             self._amid_decision = True  # the environments may be ahead of the agent
-            actions = self.agent.act(self.envs.obs)
+            actions = self.agent.act(self.envs.obs, self.envs.allowed)
             try:
                 step = self.envs.step(actions)
             except BaseException as error:  # the agent is as the last decision left it
@@ -230,10 +234,19 @@ class Learner:
                 raise
             for restart in step.restarts:
                 if restart.obs is not None:  # the decision was taken in a new episode, which begins there
-                    self.agent.start(np.stack([restart.obs] * self.agent.num_envs), np.array([restart.env]))
+                    self._start_anew(restart)
+                if restart.action is not None:
+                    actions[restart.env] = restart.action
             self.agent.observe(actions, step, stop)
             self._amid_decision = False
             yield step
+
+    def _start_anew(self, restart: Restart) -> None:
+        """An environment that was replaced begins an episode; of the rows, only its own is read."""
+        assert restart.obs is not None
+        rows = self.agent.num_envs
+        allowed = None if restart.allowed is None else np.stack([restart.allowed] * rows)
+        self.agent.start(np.stack([restart.obs] * rows), np.array([restart.env]), allowed)
 
     def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
         """Learn for ``total_steps`` more decisions; a callback that returns False stops it."""
@@ -251,12 +264,17 @@ class Learner:
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
+        action_masks: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int64], None]:
-        """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row)."""
+        """Actions for one observation or a batch: greedy under the mean, or as it explores (one draw per row).
+
+        ``action_masks`` say which actions are allowed, one mask for all or one for each observation; unset: all are.
+        """
         batch, single = self._batch(observation)
         index = None if deterministic else self.agent.online.head.draw(self._predict_rng, len(batch))
-        actions = choose(self.agent, self.agent.view(batch, index), self._predict_rng, greedy=deterministic)
-        actions = actions + self._first_action
+        view = self.agent.view(batch, index, masks_of(action_masks, len(batch), self.agent.num_actions))
+        actions = choose(self.agent, view, self._predict_rng, greedy=deterministic)
+        actions = self._as_environments(actions)
         return (actions[0] if single else actions), None
 
     def q_values(self, observation: ArrayLike) -> Array:
@@ -274,14 +292,17 @@ class Learner:
         parts = (self.reward_unit * part for part in (belief.mean, belief.std, belief.predictive_std))
         return QPosterior(*(part[0] if single else part for part in parts))
 
-    def optimal_action_probabilities(self, observation: ArrayLike, samples: int = 1000) -> Array:
-        """How probably each action is the best one, by ``samples`` posterior draws.
+    def optimal_action_probabilities(
+        self, observation: ArrayLike, samples: int = 1000, action_masks: ArrayLike | None = None
+    ) -> Array:
+        """How probably each action is the best one (of those that ``action_masks`` allow), by ``samples`` draws.
 
         Where a refit prepares the draws to act by (bdqn-deep's backups), by those instead, few as they are.
         """
         belief, single = self._belief_at(observation)
         draws = belief.sample(generator(self.seed, "probabilities"), samples)
-        probabilities = action_probabilities.optimal_action_probabilities(draws)
+        allowed = masks_of(action_masks, *draws.shape[1:])
+        probabilities = action_probabilities.optimal_action_probabilities(draws, allowed)
         return probabilities[0] if single else probabilities
 
     def safe_action(
@@ -289,6 +310,7 @@ class Learner:
         observation: ArrayLike,
         criterion: str = "lcb",
         spread: Literal["epistemic", "predictive"] = "epistemic",
+        action_masks: ArrayLike | None = None,
         **parameters: float,
     ) -> NDArray[np.int64]:
         """The safest action: by lower confidence bound, probability of reaching a threshold, or tail mean (CVaR).
@@ -304,7 +326,9 @@ class Learner:
         q = self.q_posterior(observation)
         std = q.std if spread == "epistemic" else q.predictive_std
         degree = safety.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
-        return np.asarray(rules.greedy(degree) + self._first_action)
+        rows = np.atleast_2d(degree)
+        best = self._as_environments(rules.greedy(rows, masks_of(action_masks, *rows.shape)))
+        return best if degree.ndim == 2 else np.asarray(best[0])
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
@@ -336,9 +360,9 @@ class Learner:
         restarted = self.envs.load_state(state, seeds)
         self._predict_rng.bit_generator.state = state["predict"]
         if replay_is_new:
-            self.agent.replay.start(self.envs.obs)
+            self.agent.replay.start(self.envs.obs, allowed=self.envs.allowed)
         if restarted:
-            self.agent.start(self.envs.obs, np.array(sorted(restarted)))
+            self.agent.start(self.envs.obs, np.array(sorted(restarted)), self.envs.allowed)
         return restarted
 
     @property
@@ -357,31 +381,12 @@ class Learner:
             )
         return belief, single
 
-    def _batch(self, observation: ArrayLike) -> tuple[NDArray[Any], bool]:
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
         """Observations as the agent sees them, as a batch, and whether it was a single one."""
-        spec = self.agent.spec
-        array = np.asarray(observation)
-        if array.shape == spec.shape:
-            array, single = array[None], True
-        elif array.shape[1:] == spec.shape and array.ndim == len(spec.shape) + 1:
-            single = False
-        else:
-            raise ValueError(f"Observations have shape {spec.shape} (or a batch of them), not {array.shape}.")
-        return array.astype(spec.dtype), single
+        space = self.envs.observation_space
+        return space.batch(observation) if isinstance(space, RecordSpace) else batch_of(observation, self.agent.spec)
 
-
-def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
-    """What the networks and the replay buffer need to know of an environment's observations."""
-    space = env.observation_space
-    if isinstance(space, spaces.Discrete):
-        return ObservationSpec((), np.dtype(np.int64), categories=int(space.n), first_category=int(space.start))
-    assert isinstance(space, spaces.Box)
-    dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
-    return ObservationSpec(
-        space.shape,
-        dtype,
-        low=space.low.astype(np.float32),
-        high=space.high.astype(np.float32),
-        # A wrapper could change pixels behind the memory's back, so only the bare environment is trusted to stack.
-        stack=env.frame_stack if isinstance(env, AtariEnv) else 0,
-    )
+    def _as_environments(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Actions as the environment takes them."""
+        space = self.envs.action_space
+        return space.combination(actions) if isinstance(space, ProductSpace) else actions + int(space.start)

@@ -12,6 +12,7 @@ import bdqn
 from bdqn.agents import AGENTS
 from bdqn.bayes.noise import Fixed
 from bdqn.bayes.posterior import Moments, Prior
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import (
     BayesianHead,
@@ -21,7 +22,6 @@ from bdqn.networks.heads import (
     TrainedPriorMeanHead,
     TrainingIndices,
 )
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.targets import double_q
 from bdqn.replay.buffer import Batch

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from bdqn.bayes.posterior import Moments
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from support.agents import ATARI, VECTOR, build, loss_and_gradients, move_target, random_batch
 

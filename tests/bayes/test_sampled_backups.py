@@ -109,6 +109,33 @@ def test_a_draw_takes_its_own_best_action_where_it_leads() -> None:
     assert abs(np.corrcoef(own, draws[:, :, 1].max(1))[0, 1]) < 0.15
 
 
+def test_a_problem_whose_unmasked_optimum_is_forbidden_is_solved_exactly() -> None:
+    """A corridor of four places; action 1 goes on, and pays 1 at the end; action 2 pays 5, in the first place only."""
+    states = np.array([0, 0, 1, 2, 3])
+    action = np.array([2, 1, 1, 1, 1])
+    ends = np.array([True, False, False, False, True])
+    # Features: the place, and a constant. The prize's weight is on the constant: elsewhere it seems as near as here.
+    x = np.hstack([np.eye(4)[states], np.ones((5, 1))])
+    next_x = np.hstack([np.eye(4)[np.minimum(states + 1, 3)], np.ones((5, 1))]).astype(np.float32)
+    forbids_the_prize = np.array([True, True, False])
+    rows = Transitions(
+        x,
+        np.full(5, 10**6),
+        action,
+        np.array([5, 0, 0, 0, 1], np.float32),
+        np.where(ends, 0, np.float32(GAMMA)),
+        next_x,
+        next_allowed=np.where(ends[:, None], True, forbids_the_prize),
+    )
+    moments = Moments.zero(5, (3,))
+    moments.add_by_action(x, action, rows.reward, rows.count)
+    posterior = fit(moments, Prior(PRIOR, Fixed(NOISE)))
+    masked, _ = sampled_backups(posterior, rows, np.random.default_rng(0), 1, sweeps=5)
+    np.testing.assert_allclose((masked @ x.T)[1, 1:], [GAMMA**3, GAMMA**2, GAMMA, 1], atol=1e-4)
+    unmasked, _ = sampled_backups(posterior, replace(rows, next_allowed=None), np.random.default_rng(0), 1, sweeps=5)
+    assert (unmasked @ x.T)[1, 1] > 2  # it would expect the prize
+
+
 def test_values_stay_within_their_bound() -> None:
     """A loop that pays nothing, with gamma 1 and a feature that grows: it would raise its own targets for ever."""
     grows = Transitions(

@@ -119,7 +119,6 @@ def test_a_finding_is_a_line() -> None:
         (tame(observation_space=spaces.Box(-1e4, 1e4, (4,))), "warning", "bounds", "scaled to almost zero"),
         (tame(observe=lambda self: np.random.rand(4)), "warning", "seeds", "another result at reset"),  # noqa: NPY002
         (tame(set_env_state=lambda self, state: None), "warning", "resume", "continued differently"),
-        (tame(action_masks=lambda self: [1, 1]), "warning", "action masks", "does not support them yet"),
         (tame(action_space=spaces.Discrete(1)), "warning", "actions", "there is no choice"),
         (tame(action_space=spaces.Discrete(10_001)), "warning", "actions", "Odd has 10,001 actions: every decision"),
         (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from bdqn.config.observations import ObservationSpec
 from bdqn.networks.frozen_priors import FrozenFeatures
-from bdqn.networks.torsos import ObservationSpec
 
 PLACES = torch.eye(64).reshape(64, 8, 8, 1).repeat(6, 1, 1, 1)  # where something stands in an image
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from bdqn.agents import AGENTS
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import DropoutHead, HeadShape, NoisyHead, TrainingIndices
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from bdqn.replay.buffer import Batch
 from support.agents import (

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from bdqn.agents import AGENTS
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import BayesianHead
 from bdqn.networks.qnetwork import QNetwork, make_network
-from bdqn.networks.torsos import Encoder, ObservationSpec, initialise, make_torso, output_width
+from bdqn.networks.torsos import Encoder, initialise, make_torso, output_width
 
 ATARI = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)
 VECTOR = ObservationSpec((3,), np.dtype(np.float32))

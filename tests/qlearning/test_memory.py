@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import SettingError
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning import memory
 
 VECTOR = ObservationSpec((2,), np.dtype(np.float32))

@@ -30,12 +30,13 @@ histories = st.lists(st.one_of(*[st.tuples(usual, usual, usual)] * 15, st.just((
     spare=st.integers(0, 12),
     n_steps=st.sampled_from([1, 2, 3, 5, 30]),  # the last is more than a ring holds
     members=st.sampled_from([0, 3]),
+    masked=st.booleans(),
     history=histories,
 )
 def test_exactly_the_intact_transitions_can_be_sampled_and_equal_the_naive_ones(
-    num_envs: int, stack: int, spare: int, n_steps: int, members: int, history: list[tuple[str, ...]]
+    num_envs: int, stack: int, spare: int, n_steps: int, members: int, masked: bool, history: list[tuple[str, ...]]
 ) -> None:
-    world = World(num_envs, stack, stack + 2 + spare, n_steps, members)
+    world = World(num_envs, stack, stack + 2 + spare, n_steps, members, masked)
     rng = np.random.default_rng(0)
     for events in history:
         world.go(events)

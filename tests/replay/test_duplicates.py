@@ -15,12 +15,20 @@ from bdqn.replay.duplicates import DuplicateFinder, Recurrence
 class Walk:
     """A memory in which environments walk about a few cells, so that most of what happens has happened before."""
 
-    def __init__(self, slots: int, num_envs: int, n_steps: int = 1, stack: int = 0) -> None:
+    def __init__(self, slots: int, num_envs: int, n_steps: int = 1, stack: int = 0, masked: bool = False) -> None:
         self.rng = np.random.default_rng(0)
         self.shape = (num_envs, *((stack, 2) if stack else (2,)))
-        self.replay = Replay(slots * num_envs, self.shape[1:], np.float32, num_envs, stack, n_steps=n_steps)
+        self.replay = Replay(
+            slots * num_envs,
+            self.shape[1:],
+            np.float32,
+            num_envs,
+            stack,
+            n_steps=n_steps,
+            masked_actions=2 if masked else 0,
+        )
         self.distinct = DuplicateFinder(self.replay)
-        self.replay.start(self.observations())
+        self.replay.start(self.observations(), allowed=self.masks())
 
     def observations(self) -> np.ndarray:
         return self.rng.integers(2, size=self.shape).astype(np.float32)
@@ -32,12 +40,19 @@ class Walk:
             ended = terminal | (self.rng.random(envs) < 0.1)
             rewards = self.rng.integers(2, size=envs).astype(np.float64)
             actions = self.rng.integers(2, size=envs)
-            self.replay.add(actions, rewards, self.observations(), terminal, ended, self.observations())
+            after, now = self.observations(), self.observations()
+            masks = (None, self.masks(), self.masks())
+            self.replay.add(actions, rewards, after, terminal, ended, now, *masks)
+
+    def masks(self) -> np.ndarray | None:
+        """Of these, the observations say nothing."""
+        return None if self.replay.allowed is None else self.rng.random((self.shape[0], 2)) < 0.5
 
 
 def kinds(batch: Batch) -> list[tuple[object, ...]]:
     steps = np.ones(len(batch.action)) if batch.steps is None else batch.steps
-    columns = (batch.obs, batch.action, batch.reward, batch.next_obs, batch.terminal, steps)
+    masks = np.ones(len(batch.action)) if batch.next_allowed is None else batch.next_allowed
+    columns = (batch.obs, batch.action, batch.reward, batch.next_obs, batch.terminal, steps, masks)
     return [tuple(np.ravel(part).tolist().__repr__() for part in row) for row in zip(*columns, strict=True)]
 
 
@@ -77,6 +92,16 @@ def test_chance_is_how_probably_the_same_action_leads_elsewhere() -> None:
 
 def test_what_was_met_once_says_nothing_of_chance() -> None:
     assert recurrence_of((1, 0, 2), (1, 1, 3), (2, 0, 4)) == Recurrence(distinct=1.0, chance=0.0)
+
+
+def test_transitions_to_other_masks_are_others() -> None:
+    walk = Walk(200, 1, masked=True)
+    walk.go(150)
+    everywhere = walk.replay.index()
+    env, slot, counts = walk.distinct.merge(*everywhere)
+    found = kinds(walk.replay.gather(env, slot))
+    assert set(found) == set(kinds(walk.replay.gather(*everywhere)))
+    assert max(counts) > 1
 
 
 def test_the_same_place_twice_counts_twice_and_the_order_stays() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from bdqn.agents import AGENTS
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.envs.interaction import Step
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent import QAgent
 from bdqn.replay.buffer import Batch
 

@@ -86,8 +86,19 @@ def key(obs: Any, action: Any, rewards: Any, next_obs: Any, terminal: Any, mask:
     return np.ravel(obs).tolist(), int(action), sums, np.ravel(next_obs).tolist(), bool(terminal), list(mask)
 
 
+ACTIONS = 11  # more than fit into a byte
+
+
+def allowed(frames: Any) -> np.ndarray:
+    """A mask for each frame, which follows from its number."""
+    return np.asarray(frames)[..., None] >> np.arange(ACTIONS) & 1 == 1
+
+
 def keys(batch: Batch) -> list[Key]:
-    """As ``key``; a frame is two numbers, the second the first's negative."""
+    """As ``key``; a frame is two numbers, the second the first's negative, and its mask follows from them."""
+    if batch.next_allowed is not None:
+        newest = batch.next_obs[:, -1, 0] if batch.next_obs.ndim == 3 else batch.next_obs[:, 0]
+        assert_array_equal(batch.next_allowed, allowed(newest))
     assert_array_equal(batch.obs[..., 0], -batch.obs[..., 1])
     assert_array_equal(batch.next_obs[..., 0], -batch.next_obs[..., 1])
     rewards: Any = batch.reward
@@ -102,7 +113,9 @@ def keys(batch: Batch) -> list[Key]:
 class World:
     """A replay memory and naive environments that live through the same history."""
 
-    def __init__(self, num_envs: int, stack: int, slots: int, n_steps: int = 1, members: int = 0) -> None:
+    def __init__(
+        self, num_envs: int, stack: int, slots: int, n_steps: int = 1, members: int = 0, masked: bool = False
+    ) -> None:
         self.slots, self.n_steps, self.members = slots, n_steps, members
         self.envs = [NaiveEnv(number, stack) for number in range(num_envs)]
         self.replay = Replay(
@@ -113,6 +126,7 @@ class World:
             stack,
             n_steps=n_steps,
             members=members,
+            masked_actions=ACTIONS if masked else 0,
         )
         self.steps = 0
         self.restart()
@@ -120,7 +134,8 @@ class World:
     def restart(self) -> None:
         for env in self.envs:
             env.reset()
-        self.replay.start(self._array([env.observation() for env in self.envs]))
+        first = self._array([env.observation() for env in self.envs])
+        self.replay.start(first, allowed=self._masks(first))
 
     def go(self, events: tuple[str, ...]) -> None:
         if "restart" in events:
@@ -135,18 +150,26 @@ class World:
         masks = [[bool((self.steps + env.number) >> k & 1) for k in range(self.members)] for env in self.envs]
         pairs = zip(self.envs, actions, rewards, events, masks, strict=True)
         next_obs, obs = zip(*(env.step(*rest) for env, *rest in pairs), strict=True)
+        after, now = self._array(next_obs), self._array(obs)
         self.replay.add(
             np.array(actions),
             np.array(rewards),
-            self._array(next_obs),
+            after,
             np.array([event in TERMINAL for event in events]),
             np.array([event in ENDS for event in events]),
-            self._array(obs),
+            now,
             np.array(masks) if self.members else None,
+            self._masks(after),
+            self._masks(now),
         )
 
     def expected(self) -> list[Key]:
         return [transition for env in self.envs for transition in env.intact(self.slots, self.n_steps)]
+
+    def _masks(self, observations: np.ndarray) -> np.ndarray | None:
+        if self.replay.allowed is None:
+            return None
+        return allowed(observations[:, -1, 0] if self.replay.stack else observations[:, 0])
 
     def _array(self, observations: Any) -> np.ndarray:
         return np.stack([observations, -np.array(observations)], axis=-1).astype(np.int32)

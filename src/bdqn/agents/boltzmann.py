@@ -35,6 +35,6 @@ def choices(settings: Settings) -> Choices:
         temperature = linear_schedule(
             step, settings.initial_temperature, settings.final_temperature, settings.temperature_decay_steps
         )
-        return boltzmann(q.mean, temperature, rng)
+        return boltzmann(q.mean, temperature, rng, q.allowed)
 
     return replace(ddqn.choices(ddqn.Settings()), policy=softmax)

@@ -43,6 +43,6 @@ def policy(settings: Settings) -> Policy:
     def epsilon_greedy(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
         start, end = settings.exploration_initial_eps, settings.exploration_final_eps
         epsilon = rules.linear_schedule(step, start, end, settings.exploration_decay_steps)
-        return rules.epsilon_greedy(q.mean, epsilon, rng)
+        return rules.epsilon_greedy(q.mean, epsilon, rng, q.allowed)
 
     return epsilon_greedy

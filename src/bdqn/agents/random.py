@@ -24,6 +24,6 @@ def choices(settings: Settings) -> Choices:
     from bdqn.qlearning.view import QView
 
     def uniform(q: QView, step: int, rng: np.random.Generator) -> rules.Actions:
-        return rules.uniform(rng, *q.shape)
+        return rules.uniform(rng, *q.shape, q.allowed)
 
     return replace(ddqn.choices(ddqn.Settings()), policy=uniform, learns=False)

@@ -36,6 +36,7 @@ class Transitions:
     next_x: NDArray[np.float32]  # (n, d)
     returns: tuple[float, float] = (-np.inf, np.inf)  # least and largest discounted return that was seen, if known
     chance: float = 0.0  # how probably the same action at the same place leads elsewhere, if known
+    next_allowed: NDArray[np.bool_] | None = None  # (n, actions) which may be taken at the next one; None: all
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class Transitions:
 
     def values(self, mean: Array) -> NDArray[np.float32]:
         """max_a W_a . x' of every next observation (n,), under one W (actions, d)."""
-        return np.asarray((self.next_x @ mean.T.astype(np.float32)).max(1))
+        return _best_values(self.next_x, mean[None], self.next_allowed)[:, 0]
 
 
 def joined(pieces: Sequence[Transitions]) -> Transitions:
@@ -106,7 +107,8 @@ def back_up(kinds: Sequence[BackedUpWeights], transitions: Transitions, sweeps: 
     few = [kind.regressors(rows.x, places) for kind in kinds] if len(rows.x) < rows.x.shape[1] * len(places) else None
     before: NDArray[np.float32] = np.array(np.inf, np.float32)
     for _ in range(sweeps):
-        value = _best_values(rows.next_x, np.concatenate([kind.weights for kind in kinds])).clip(low, high)
+        value = _best_values(rows.next_x, np.concatenate([kind.weights for kind in kinds]), rows.next_allowed)
+        value = value.clip(low, high)
         if (np.abs(value - before).max(0) <= tolerance * np.abs(value).max(0)).all():
             break
         before = value
@@ -143,11 +145,15 @@ def sampled_backups(
     return both.weights[0], both.weights[1:]
 
 
-def _best_values(x: NDArray[np.float32], weights: Array) -> NDArray[np.float32]:
-    """max_a W_a . x of every row under every W (n, count)."""
+def _best_values(
+    x: NDArray[np.float32], weights: Array, allowed: NDArray[np.bool_] | None = None
+) -> NDArray[np.float32]:
+    """max_a W_a . x of every row under every W (n, count), over the actions allowed there."""
     count, num_actions, dim = weights.shape
     # One large product for all W: the rows are read once, not once for each. Action by action, for the maximum.
     q = x @ np.swapaxes(weights, 0, 1).reshape(-1, dim).T.astype(np.float32)
+    if allowed is not None:
+        q.reshape(len(q), num_actions, count)[~allowed] = -np.inf
     best = q[:, :count].copy()
     for action in range(1, num_actions):
         np.maximum(best, q[:, action * count : (action + 1) * count], out=best)

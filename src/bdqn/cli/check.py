@@ -57,13 +57,14 @@ def _learner_line(env_id: str, kwargs: dict[str, Any]) -> str:
     from bdqn.config.preset_files import default_agent
     from bdqn.config.resolve import configure
     from bdqn.envs import family, make_env
+    from bdqn.envs.adapted import adapted
     from bdqn.envs.check import Finding, close
-    from bdqn.learner import observation_spec
+    from bdqn.envs.observations import observation_spec
     from bdqn.networks.torsos import describe
 
     configuration = configure(default_agent("default", family(env_id)), family(env_id))
     env = make_env(env_id, env_kwargs=kwargs)
-    spec = observation_spec(env)
+    spec = observation_spec(adapted(env))
     close(env)
     training = configuration.training
     layers = 1 if spec.is_image else training.mlp_layers

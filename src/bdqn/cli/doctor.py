@@ -74,15 +74,12 @@ def _examine(agent: str | None, env: str, preset: str) -> None:
     from bdqn.config.preset_files import default_agent
     from bdqn.config.resolve import configure
     from bdqn.envs import family
-    from bdqn.replay.buffer import bytes_per_frame
 
     with user_errors():
         configuration = configure(agent or default_agent(preset, family(env)), family(env), preset)
         learner = small_learner(configuration, env)
-    spec, size = learner.agent.spec, configuration.training.buffer_size
-    replay = size * bytes_per_frame(
-        spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
-    )
+    size = configuration.training.buffer_size
+    replay = size * learner.agent.replay.frame_bytes
     free = free_memory()
     speed = measure(learner)
     steps = configuration.total_steps
@@ -129,7 +126,7 @@ def measure(learner: Learner, seconds: float = SECONDS) -> Speed:
     training = _seconds_per_call(lambda: learner.learn(100), seconds) / 100
     agent.last_layer = last_layer
     # Acting alone comes last, because it does not store transitions.
-    acting = _seconds_per_call(lambda: learner.envs.step(agent.act(learner.envs.obs)), seconds)
+    acting = _seconds_per_call(lambda: learner.envs.step(agent.act(learner.envs.obs, learner.envs.allowed)), seconds)
     return Speed(acting, training, refit_sample)
 
 

@@ -140,19 +140,14 @@ def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
     from bdqn.config.resolve import configure
     from bdqn.envs import family
     from bdqn.networks.device import use_threads
-    from bdqn.replay.buffer import bytes_per_frame
 
     configuration = configure(trial.agent, family(trial.env), trial.preset, trial.settings)
     with user_errors():
         learner = small_learner(configuration, trial.env)
     use_threads(trial.threads)
     seconds = measure(learner, seconds=0.5).total(learner, steps)
-    spec, size = learner.agent.spec, configuration.training.buffer_size
-    frames = min(size, int(1.1 * steps))
-    per_frame = bytes_per_frame(
-        spec.shape, spec.dtype, spec.stack, configuration.training.pack_frames, learner.agent.choices.members
-    )
-    return seconds, frames * per_frame + PROCESS
+    frames = min(configuration.training.buffer_size, int(1.1 * steps))
+    return seconds, frames * learner.agent.replay.frame_bytes + PROCESS
 
 
 PROCESS = 400e6  # bytes of a training process with an empty replay buffer

@@ -1,6 +1,6 @@
 """Environments: make them from ids, check them, and step N of them together.
 
-May import: config.extras, storage.state_files. Never: torch.
+May import: config.extras, config.observations, storage.state_files. Never: torch.
 """
 
 from bdqn.envs.answers import BadAnswer, EnvironmentWarning
@@ -8,7 +8,8 @@ from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import UnknownEnvironment, find_spec, register_environments
 from bdqn.envs.deep_sea import DeepSea
 from bdqn.envs.extras import MissingExtra
-from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, has_time_limit, make_env
+from bdqn.envs.gym_vector import make_atari_vector
+from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, family_of, has_time_limit, make_env
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.settings import PROTOCOLS, AtariProtocol, AtariSettings
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
@@ -41,9 +42,11 @@ __all__ = [
     "check_spaces",
     "describe",
     "family",
+    "family_of",
     "find_spec",
     "has_time_limit",
     "make_atari",
+    "make_atari_vector",
     "make_env",
     "name_of",
 ]

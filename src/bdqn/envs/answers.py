@@ -33,10 +33,6 @@ MANY_CATEGORIES = (
     "{} has observations of {:,} categories, and each is an input of the network. Training is slow and needs much "
     "memory. Use a Box with the meaning of the number, such as coordinates."
 )
-MASK = (
-    "{} offers action masks ({}), but bdqn does not support them yet: it may choose any action. Make sure that "
-    "forbidden actions do no harm."
-)
 
 
 class BadAnswer(ValueError):
@@ -45,17 +41,6 @@ class BadAnswer(ValueError):
 
 class EnvironmentWarning(UserWarning):
     """An environment differs from its declaration, or was restarted."""
-
-
-def offers_masks(env: gym.Env[Any, Any]) -> bool:
-    """Whether it has a method action_masks(); its own __getattr__ is asked, and may fail."""
-    try:
-        return env.has_wrapper_attr("action_masks")
-    except Exception as error:
-        raise BadAnswer(
-            f"{name_of(env)} raised {type(error).__name__} when it was asked for action_masks: its __getattr__ must "
-            "raise AttributeError for what it does not have."
-        ) from error
 
 
 class Expected:
@@ -70,8 +55,6 @@ class Expected:
         self.kept = np.dtype(np.float32) if self.dtype == np.float64 else self.dtype
         self.declares = self._declares()
         self._anything_goes = self._holds_all_of_its_type()  # as images do, which are large
-        if offers_masks(env):
-            self._say("mask", MASK.format(self.name, "action_masks()"))
         for kind, text, space in (
             ("actions", MANY_ACTIONS, env.action_space),
             ("categories", MANY_CATEGORIES, env.observation_space),
@@ -86,13 +69,9 @@ class Expected:
             raise ValueError
         return array
 
-    def look(self, observation: Any, info: Mapping[str, Any]) -> None:
+    def look(self, observation: Any) -> None:
         """Warn of differences from the declaration."""
-        if "action_mask" in info:
-            self._say("mask", MASK.format(self.name, 'info["action_mask"]'))
-        self._look_at_numbers(np.asarray(observation))
-
-    def _look_at_numbers(self, array: NDArray[Any]) -> None:
+        array = np.asarray(observation)
         as_declared = array.dtype == self.dtype
         if as_declared and self._anything_goes:
             return

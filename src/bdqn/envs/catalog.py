@@ -76,6 +76,8 @@ def find_spec(env_id: str) -> EnvSpec:
         except MissingExtra:
             if re.search(r"^ALE/|NoFrameskip-v\d+$", name):
                 raise
+    if name not in gym.registry and name.startswith(("MiniGrid-", "BabyAI-")):
+        import_extra("minigrid", "minigrid")
     if name not in gym.registry:
         raise UnknownEnvironment(f"Unknown environment {env_id!r}{_suggest(name)}")
     return gym.registry[name]

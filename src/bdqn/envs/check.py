@@ -19,20 +19,20 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import env_checker
 
+from bdqn.envs.adapted import adapted
 from bdqn.envs.answers import (
     MANY,
     MANY_ACTIONS,
     MANY_CATEGORIES,
-    MASK,
     BadAnswer,
     EnvironmentWarning,
     Expected,
     expected_of,
-    offers_masks,
 )
 from bdqn.envs.atari import AtariEnv
-from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close
+from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close, random_actions
 from bdqn.envs.make import Source, describe, make_env
+from bdqn.envs.records import RecordSpace
 from bdqn.envs.spaces import UnsupportedSpace, check_spaces, name_of
 from bdqn.envs.supervision import blamed, can_be_timed, time_limit
 from bdqn.envs.vector import Environments
@@ -87,23 +87,24 @@ def check_env(
 def _findings(
     env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, Any]], episodes: int, seed: int
 ) -> Iterator[Finding]:
+    env = adapted(env)
     check_spaces(env)
     yield from _about_spaces(env)
     seen = _Seen(expected_of(env, set()))
     _play(_Watched(env, seen), seen, episodes, seed)
-    yield from _about_observations(seen)
+    if not isinstance(env.observation_space, RecordSpace):  # its parts are checked one by one, whenever they come in
+        yield from _about_observations(seen)
     yield from _about_rewards(seen)
     yield from _about_episodes(seen, env)
-    if seen.masks or offers_masks(env):
-        offered = 'info["action_mask"]' if seen.masks else "action_masks()"
-        yield Finding("warning", "action masks", MASK.format(name_of(env), offered))
+    yield from _about_masks(seen)
     yield about_seeds(env, seed)
     yield about_resuming(env, another, seed)
     yield _about_pictures(env)
     rate = len(seen.rewards) / max(seen.seconds, 1e-9)
     slow = ": the environment will dominate the training time" if rate < SLOW else ""
     yield Finding("note" if slow else "ok", "speed", f"{rate:,.0f} decisions/s with random actions{slow}.")
-    yield from _gymnasium_says(env)
+    if not seen.masks:  # it would take forbidden actions, too
+        yield from _gymnasium_says(env)
 
 
 # --- declarations ---------------------------------------------------------------------------------------------
@@ -123,6 +124,10 @@ def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     if isinstance(space, spaces.Discrete):
         wide = f": the network has {space.n:,} inputs, one per category, and does not generalise between them"
         yield Finding("note" if space.n > 1_000 else "ok", "observations", f"{space}{wide if space.n > 1_000 else '.'}")
+        return
+    if isinstance(space, RecordSpace):
+        parts = (f"{leaf.name}: {leaf.declares}" if leaf.name else leaf.declares for leaf in space.leaves)
+        yield Finding("ok", "observations", f"{'; '.join(parts)}.")
         return
     assert isinstance(space, spaces.Box)
     yield Finding("ok", "observations", f"{space.dtype} of shape {space.shape}.")
@@ -162,19 +167,19 @@ class _Seen:
     survive: bool = True  # the values survive conversion to the declared type
     finite: bool = True
     odd_flags: set[str] = field(default_factory=set)
-    masks: bool = False
+    masks: str = ""  # how they are offered
+    allowed: list[float] = field(default_factory=list)  # share of the actions, at each decision
     rewards: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)  # of finished episodes
     truncated: int = 0  # finished episodes that were truncated
     seconds: float = 0.0
 
-    def look_at(self, observation: Any, info: Mapping[str, Any]) -> None:
+    def look_at(self, observation: Any) -> None:
         array = np.asarray(observation)
         self.kinds.add(str(array.dtype))
         self.finite = self.finite and bool(np.isfinite(array).all())
         self.survive = self.survive and self.expected.survives(array)
         self.least, self.most = np.fmin(self.least, array), np.fmax(self.most, array)
-        self.masks = self.masks or "action_mask" in info
 
 
 class _Watched(gym.Wrapper[Any, Any, Any, Any]):
@@ -208,9 +213,12 @@ def _play(env: _Watched, seen: _Seen, episodes: int, seed: int) -> None:
     end = time.perf_counter() + MOST_SECONDS
     envs, rng = Environments([env], [seed]), np.random.default_rng(seed)
     while len(seen.lengths) < episodes and len(seen.rewards) < MOST_STEPS and time.perf_counter() < end:
-        step = envs.step(rng.integers(envs.action_space.n, size=1))
-        for observation, *rest, info in env.answers:
-            seen.look_at(observation, info)
+        if envs.allowed is not None:
+            seen.masks = envs.mask_sources
+            seen.allowed.append(float(envs.allowed.mean()))
+        step = envs.step(random_actions(envs, rng))
+        for observation, *rest, _ in env.answers:
+            seen.look_at(observation)
             seen.odd_flags |= {type(flag).__name__ for flag in rest[1:] if not isinstance(flag, bool | np.bool_)}
         env.answers.clear()
         seen.rewards += step.reward.tolist()
@@ -302,6 +310,12 @@ def _about_episodes(seen: _Seen, env: gym.Env[Any, Any]) -> Iterator[Finding]:
     ends = f"{len(seen.lengths) - seen.truncated} terminated, {seen.truncated} truncated"
     lengths = f"{min(seen.lengths):,} to {max(seen.lengths):,} decisions"
     yield Finding("ok", "episodes", f"{len(seen.lengths)} of {lengths}, {ends}.")
+
+
+def _about_masks(seen: _Seen) -> Iterator[Finding]:
+    if seen.masks:
+        text = f"{seen.masks}, which agents obey; {100 * np.mean(seen.allowed):.0f} % of actions were allowed."
+        yield Finding("ok", "action masks", text)
 
 
 # --- Gymnasium's own checks -----------------------------------------------------------------------------------

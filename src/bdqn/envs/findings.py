@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from bdqn.envs.interaction import Step
 from bdqn.envs.vector import Environments
@@ -87,8 +88,15 @@ def about_resuming(env: gym.Env[Any, Any], another: Callable[[], gym.Env[Any, An
 def _trace(envs: Environments, seed: int, steps: int = REPEATED) -> list[bytes]:
     """The results of some decisions, bit by bit."""
     rng = np.random.default_rng(seed)
-    taken = (envs.step(rng.integers(envs.action_space.n, size=1)) for _ in range(steps))
+    taken = (envs.step(random_actions(envs, rng)) for _ in range(steps))
     return [envs.obs.tobytes(), *map(_bits, taken)]
+
+
+def random_actions(envs: Environments, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One action for each environment, of those allowed."""
+    if envs.allowed is None:
+        return rng.integers(envs.action_space.n, size=envs.num_envs)
+    return np.array([rng.choice(np.flatnonzero(mask)) for mask in envs.allowed])
 
 
 def _bits(step: Step) -> bytes:

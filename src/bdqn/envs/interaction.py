@@ -27,6 +27,8 @@ class Restart:
     env: int
     reason: str
     obs: NDArray[Any] | None  # first observation of the new episode, if a decision failed and was repeated there
+    allowed: NDArray[np.bool_] | None = None  # (actions,) the mask there, if there are masks
+    action: int | None = None  # the action that was taken there instead, if the mask forbids the one that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,5 @@ class Step:
     obs: NDArray[Any]  # (N, *obs) where to act next; the same array as `next_obs` if no episode ended
     episodes: tuple[Episode, ...]  # episodes that ended in this step
     restarts: tuple[Restart, ...] = ()  # they happened before everything else in this step
+    next_allowed: NDArray[np.bool_] | None = None  # (N, actions) masks at `next_obs`, all true at a terminal one
+    allowed: NDArray[np.bool_] | None = None  # (N, actions) masks at `obs`; None: all actions are always allowed

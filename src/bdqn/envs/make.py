@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
@@ -11,11 +12,12 @@ from gymnasium.vector import VectorEnv
 from bdqn.envs.answers import kind_of
 from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import find_spec, is_atari
+from bdqn.envs.gym_vector import AnyVectorEnv, is_atari_vector
 from bdqn.envs.minatar import MinAtar
 from bdqn.envs.supervision import blame
 
 AnyEnv: TypeAlias = gym.Env[Any, Any]
-Source: TypeAlias = str | Callable[[], AnyEnv] | AnyEnv
+Source: TypeAlias = str | Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv
 Family: TypeAlias = Literal["atari", "minatar", "classic"]
 
 
@@ -23,15 +25,29 @@ class NotAnEnvironment(TypeError):
     """The argument is not an environment."""
 
 
-def family(source: str | AnyEnv) -> Family:
+def family(source: str | AnyEnv | AnyVectorEnv) -> Family:
     """The family of an id or environment, which selects the preset."""
     if isinstance(source, str):
         if is_atari(find_spec(source)):
             return "atari"
         return "minatar" if source.startswith("MinAtar/") else "classic"
+    if isinstance(source, VectorEnv):
+        return "atari" if is_atari_vector(source) else "classic"
     if isinstance(source.unwrapped, AtariEnv):
         return "atari"
     return "minatar" if isinstance(source.unwrapped, MinAtar) else "classic"
+
+
+def family_of(source: Source) -> Family:
+    """The family of whatever is given for an environment; a function makes one, which is closed again."""
+    if isinstance(source, str | gym.Env | VectorEnv):
+        return family(source)
+    sample = make_env(source)
+    try:
+        return family(sample)
+    finally:
+        with suppress(Exception):
+            sample.close()
 
 
 def make_env(
@@ -80,13 +96,13 @@ def make_env(
     return env
 
 
-def _made(source: Callable[[], AnyEnv] | AnyEnv) -> AnyEnv:
+def _made(source: Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv) -> AnyEnv:
     """An existing environment, or the one that a function makes; anything else is refused."""
     wanted = "give a Gymnasium id, a gymnasium.Env, or a function that makes one"
     if isinstance(source, VectorEnv):
         raise NotAnEnvironment(
-            f"{type(source).__name__} is a vector environment, but bdqn steps several itself: {wanted}, and set "
-            "num_envs."
+            f"{type(source).__name__} is a vector environment, which can be learned in, but not taken apart: to check "
+            f"it, to evaluate in it or to watch it, {wanted}."
         )
     if isinstance(source, gym.Env):
         return source
@@ -98,6 +114,8 @@ def _made(source: Callable[[], AnyEnv] | AnyEnv) -> AnyEnv:
     except Exception as error:
         blame(error, f"Calling {name}() to make an environment")
         raise
+    if isinstance(env, VectorEnv):
+        raise NotAnEnvironment(f"{name}() returned a vector environment: give the vector environment itself.")
     if not isinstance(env, gym.Env):
         raise NotAnEnvironment(f"{name}() returned {kind_of(env)}, which is not a gymnasium.Env{_of_gym(env)}.")
     return env

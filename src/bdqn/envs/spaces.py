@@ -18,18 +18,22 @@ def name_of(env: gym.Env[Any, Any]) -> str:
 
 
 def check_spaces(env: gym.Env[Any, Any]) -> None:
-    """Refuse environments without Discrete actions or without Box or Discrete observations, and suggest a fix."""
+    """Refuse environments without Discrete actions or without Box or Discrete observations, and suggest a fix.
+
+    Several actions at once and structured observations have been turned into these (`bdqn.envs.adapted`).
+    """
     name = name_of(env)
     observations, actions = _declared(env, "observation_space"), _declared(env, "action_space")
     if not isinstance(actions, spaces.Discrete):
         raise UnsupportedSpace(
-            f"{name} has the action space {actions}, but bdqn needs Discrete actions: discretise "
-            "them, for example with gymnasium.wrappers.TransformAction and a table of actions."
+            f"{name} has the action space {actions}, but bdqn needs Discrete, MultiDiscrete or MultiBinary actions: "
+            "discretise them, for example with gymnasium.wrappers.TransformAction and a table of actions."
         )
     if not isinstance(observations, (spaces.Box, spaces.Discrete)):
         raise UnsupportedSpace(
-            f"{name} has the observation space {observations}, but bdqn needs Box or Discrete: "
-            "wrap the environment in gymnasium.wrappers.FlattenObservation."
+            f"{name} has the observation space {observations}, but bdqn needs Box, Discrete, MultiDiscrete, "
+            "MultiBinary, or a Dict or Tuple of these: turn it into numbers with "
+            "gymnasium.wrappers.TransformObservation."
         )
     for kind, space in (("action", actions), ("observation", observations)):
         if isinstance(space, spaces.Discrete) and space.n < 1:

@@ -14,6 +14,9 @@ import numpy as np
 from gymnasium.envs import classic_control, toy_text
 from gymnasium.wrappers import common, transform_action, transform_observation, transform_reward
 
+from bdqn.envs import minigrid
+from bdqn.envs.products import ProductActions
+from bdqn.envs.records import RecordObservations
 from bdqn.storage.state_files import to_files
 
 State = dict[str, Any]
@@ -62,6 +65,8 @@ ATTRIBUTES: dict[type, tuple[str, ...]] = {
             transform_observation.DtypeObservation,
             transform_reward.TransformReward,
             transform_reward.ClipReward,
+            ProductActions,
+            RecordObservations,
         ),
         (),
     ),
@@ -74,6 +79,10 @@ def get_state(env: gym.Env[Any, Any]) -> State:
     for layer in _layers(env):
         if isinstance(layer, Restorable):
             state = _checked(layer, _own(layer))
+        elif _name(layer) in minigrid.STATELESS:
+            state = {}
+        elif _name(layer) in minigrid.IN_THE_GRID:
+            state = minigrid.grid_state(layer)
         elif type(layer) in ATTRIBUTES:
             state = {name: getattr(layer, name) for name in ATTRIBUTES[type(layer)] if hasattr(layer, name)}
         else:
@@ -90,7 +99,9 @@ def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
     for layer, saved in zip(layers, state["layers"], strict=True):
         if isinstance(layer, Restorable):
             _set_own(layer, saved["state"])
-        else:
+        elif _name(layer) in minigrid.IN_THE_GRID:
+            minigrid.set_grid_state(layer, saved["state"])
+        elif _name(layer) not in minigrid.STATELESS:
             for name in ATTRIBUTES[type(layer)]:
                 if name in saved["state"]:
                     _require_like(name, saved["state"][name], getattr(layer, name, None))

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from bdqn.bayes.resolution import resolution
+from bdqn.config.observations import ObservationSpec
 from bdqn.networks.heads import EnsembleHead, HeadShape
-from bdqn.networks.torsos import FourierFeatures, ObservationSpec, make_torso, output_width
+from bdqn.networks.torsos import FourierFeatures, make_torso, output_width
 
 
 class FrozenPrior(nn.Module):

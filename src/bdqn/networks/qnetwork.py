@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bdqn.config.memory import free_memory
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training
 from bdqn.networks.frozen_priors import FrozenPrior
 from bdqn.networks.heads import Head, HeadShape, Index
-from bdqn.networks.torsos import Encoder, ObservationSpec, make_torso, output_width, user_torso
+from bdqn.networks.torsos import Encoder, make_torso, output_width, user_torso
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakeFrozenPrior = Callable[
@@ -59,10 +60,10 @@ class QNetwork(nn.Module):
         """Whether unbounded observations are scaled by the range seen."""
         return any(encoder.unbounded is not None for encoder in self._encoders())
 
-    def follow_range(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        """Scale unbounded observations by this range."""
+    def follow_range(self, obs: NDArray[Any]) -> None:
+        """Scale unbounded observations by the range of these."""
         for encoder in self._encoders():
-            encoder.follow(low, high)
+            encoder.follow(obs)
 
     def _encoders(self) -> Iterator[Encoder]:
         return (layer for layer in self.modules() if isinstance(layer, Encoder))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,42 +19,7 @@ from torch.nn.functional import conv2d, linear
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-# Smallest image sides that the paper's three convolutions and MinAtar's single one can take.
-_NATURE_SIDE, _MINATAR_SIDE = 36, 3
-
-
-@dataclass(frozen=True)
-class ObservationSpec:
-    """What an observation looks like, without Gymnasium: a Discrete space has ``categories``, a Box has a shape."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    categories: int = 0
-    first_category: int = 0
-    low: NDArray[np.float32] | None = None  # declared bounds, infinite where there are none
-    high: NDArray[np.float32] | None = None
-    follows_range: bool = False  # numbers without declared bounds are scaled by the range seen so far
-    stack: int = 0  # observations are this many frames, newest last, shared between consecutive ones
-
-    @property
-    def is_image(self) -> bool:
-        """Height, width and channels, or a large table of bytes; nothing smaller than the smallest filter."""
-        gray = len(self.shape) == 2 and min(self.shape) >= _NATURE_SIDE and self.dtype == np.uint8
-        return gray or (len(self.shape) == 3 and min(self.sides) >= _MINATAR_SIDE)
-
-    @property
-    def channels_last(self) -> bool:
-        """Frames are stacked along the first axis; other images have channels last, unless that axis is longer."""
-        return len(self.shape) == 3 and not self.stack and self.shape[2] <= min(self.shape[:2])
-
-    @property
-    def channels(self) -> int:
-        return 1 if len(self.shape) == 2 else self.shape[2] if self.channels_last else self.shape[0]
-
-    @property
-    def sides(self) -> tuple[int, ...]:
-        """Height and width."""
-        return self.shape[:2] if self.channels_last or len(self.shape) == 2 else self.shape[1:]
+from bdqn.config.observations import NATURE_SIDE, ObservationSpec
 
 
 class Chain(nn.Sequential):
@@ -72,6 +36,19 @@ class Chain(nn.Sequential):
         return x
 
 
+class Place:
+    """Where a leaf stands in a record of bytes."""
+
+    def __init__(self, spec: ObservationSpec) -> None:
+        assert spec.start is not None
+        self._shape, self._kind = spec.shape, torch.from_numpy(np.empty(0, spec.dtype)).dtype
+        self._bytes = slice(spec.start, spec.start + math.prod(spec.shape) * spec.dtype.itemsize)
+
+    def of(self, records: Tensor) -> Tensor:
+        """The leaf of each record."""
+        return records[:, self._bytes].contiguous().view(self._kind).view(-1, *self._shape)
+
+
 class Encoder(nn.Module):
     """Observations as the environment gives them -> float tensors on a scale that a network likes.
 
@@ -79,6 +56,7 @@ class Encoder(nn.Module):
     get their channels first, but lie in memory pixel by pixel: convolutions are faster on that.
     """
 
+    first: Tensor  # of several categories, where the one-hot vector of each begins
     offset: Tensor
     scale: Tensor
     followed: Tensor  # which numbers have been scaled by what was seen
@@ -86,6 +64,10 @@ class Encoder(nn.Module):
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
         self.categories, self.first_category = spec.categories, spec.first_category
+        self.counts, self.place = spec.counts, None if spec.start is None else Place(spec)
+        if self.counts:
+            first = np.cumsum([0, *self.counts[:-1]])
+            self.register_buffer("first", torch.as_tensor(first), persistent=False)
         self.is_image = spec.is_image
         self.channels_last = spec.is_image and spec.channels_last
         self.add_channel = spec.is_image and len(spec.shape) == 2
@@ -105,12 +87,15 @@ class Encoder(nn.Module):
         self.register_buffer("offset", torch.as_tensor(offset), persistent=follows)
         self.register_buffer("scale", torch.as_tensor(scale), persistent=follows)
 
-    def follow(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        """Scale unbounded numbers by the range seen, and again whenever that has doubled.
+    def follow(self, seen: NDArray[Any]) -> None:
+        """Scale unbounded numbers by the range of those seen, and again whenever that has doubled.
 
         Not at every step: what looked like this must look the same while the network learns.
         """
-        assert self.unbounded is not None
+        if self.unbounded is None:  # a part of a record that has bounds, beside one that has none
+            return
+        numbers = seen if self.place is None else self.place.of(torch.from_numpy(seen)).numpy()
+        low, high = numbers.min(0), numbers.max(0)
         half, middle = (torch.as_tensor(part, dtype=torch.float32) for part in ((high - low) / 2, (high + low) / 2))
         half = torch.where(half > 0, half, torch.ones_like(half)).to(self.scale.device)
         due = torch.as_tensor(self.unbounded, device=half.device) & (~self.followed | (self.scale * half > 2))
@@ -119,6 +104,10 @@ class Encoder(nn.Module):
         self.followed |= due
 
     def forward(self, obs: Tensor) -> Tensor:
+        if self.place is not None:
+            obs = self.place.of(obs)
+        if self.counts:
+            return self._one_hot(obs)
         if self.categories:
             return nn.functional.one_hot(obs.long() - self.first_category, self.categories).float()
         x = self._pixels(obs) if self.is_image else obs
@@ -129,6 +118,12 @@ class Encoder(nn.Module):
         if self.converts:
             x = x.float()
         return x.flatten(1) if self.flattens else x
+
+    def _one_hot(self, obs: Tensor) -> Tensor:
+        """Several one-hot vectors, one after the other."""
+        places = obs.flatten(1) + self.first if obs.ndim > 1 else obs[:, None]
+        ones = torch.ones(places.shape, device=obs.device)
+        return torch.zeros(len(obs), sum(self.counts), device=obs.device).scatter_(1, places, ones)
 
     def _pixels(self, obs: Tensor) -> Tensor:
         if self.channels_last:
@@ -215,11 +210,36 @@ def _unbounded(spec: ObservationSpec) -> NDArray[np.bool_] | None:
     return free if free.any() else None
 
 
+class Leaves(nn.Module):
+    """The leaves of a record, encoded, by name: what a user's own network gets."""
+
+    def __init__(self, spec: ObservationSpec) -> None:
+        super().__init__()
+        self.names = [name for name, _ in spec.leaves]
+        self.encoders = nn.ModuleList(Encoder(leaf) for _, leaf in spec.leaves)
+
+    def forward(self, obs: Tensor) -> dict[str, Tensor]:
+        return {name: encoder(obs) for name, encoder in zip(self.names, self.encoders, strict=True)}
+
+
+class Branches(nn.Module):
+    """A torso for each leaf of a record, whose outputs stand side by side."""
+
+    def __init__(self, torsos: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.torsos = nn.ModuleList(torsos)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return torch.cat([torso.forward(obs) for torso in self.torsos], dim=1)
+
+
 def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
     """The torso for these observations: the paper's for large images, MinAtar's for small ones, none for vectors."""
+    if spec.leaves:
+        return Branches([make_torso(leaf, generator) for _, leaf in spec.leaves])
     layers: list[nn.Module] = [Encoder(spec)]
     if spec.is_image:
-        layers += (_nature if min(spec.sides) >= _NATURE_SIDE else _minatar)(spec.channels)
+        layers += (_nature if min(spec.sides) >= NATURE_SIDE else _minatar)(spec.channels)
         layers.append(Flatten())
     torso = Chain(*layers)
     initialise(torso, generator)
@@ -230,16 +250,22 @@ def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
 
 def describe(spec: ObservationSpec) -> str:
     """What a network makes of these observations before its dense layers, on one line."""
-    if spec.categories:
-        return f"a one-hot vector of {spec.categories:,}"
+    if spec.leaves:
+        return ", ".join(f"{describe(leaf)} ({name})" if name else describe(leaf) for name, leaf in spec.leaves)
+    if spec.categories or spec.counts:
+        several = "" if len(spec.counts) < 2 else f", for {len(spec.counts)} categories"
+        return f"a one-hot vector of {spec.categories or sum(spec.counts):,}{several}"
     if not spec.is_image:
         return f"a vector of {math.prod(spec.shape):,}"
-    convolutions = "the paper's three convolutions" if min(spec.sides) >= _NATURE_SIDE else "MinAtar's convolution"
+    convolutions = "the paper's three convolutions" if min(spec.sides) >= NATURE_SIDE else "MinAtar's convolution"
     return f"a picture of {spec.sides[0]} x {spec.sides[1]} with {spec.channels} channel(s), {convolutions}"
 
 
 def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
-    """A user's own module, which gets encoded observations and gives features (batch, d); their weights are kept."""
+    """A user's own module, which gets encoded observations and gives features (batch, d); their weights are kept.
+
+    Of a record it gets a dictionary of its leaves.
+    """
     if not isinstance(network, nn.Module):
         name = getattr(network, "__name__", type(network).__name__)
         wrong = f"the class {name}: give an instance, {name}()" if isinstance(network, type) else f"a {name}"
@@ -250,7 +276,7 @@ def user_torso(spec: ObservationSpec, network: nn.Module) -> nn.Module:
                 f"The network's layer {name!r} ({type(layer).__name__}) behaves differently in training and in use, "
                 "which this agent does not tell it: leave it out, or use LayerNorm for normalisation."
             )
-    return nn.Sequential(Encoder(spec), copy.deepcopy(network))
+    return nn.Sequential(Leaves(spec) if spec.leaves else Encoder(spec), copy.deepcopy(network))
 
 
 def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
@@ -260,9 +286,10 @@ def output_width(torso: nn.Module, spec: ObservationSpec) -> int:
         try:
             out = torso(two)
         except Exception as error:  # a layer for other sizes, say
-            shape = tuple(Encoder(spec)(two).shape)
+            parts = Leaves(spec)(two) if spec.leaves else {"": Encoder(spec)(two)}
+            shapes = ", ".join(f"{name} {tuple(part.shape)}".strip() for name, part in parts.items())
             raise ValueError(
-                f"The network cannot take observations, two of which reach it as float32 of shape {shape}: "
+                f"The network cannot take observations, two of which reach it as float32 of shape {shapes}: "
                 f"{type(error).__name__}: {error}"
             ) from error
     given = tuple(out.shape) if isinstance(out, Tensor) else f"a {type(out).__name__}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bdqn.qlearning.draws import Draws
-from bdqn.qlearning.rules import Actions, epsilon_greedy, uniform
+from bdqn.qlearning.rules import Actions, Allowed, epsilon_greedy, uniform
 
 if TYPE_CHECKING:
     from bdqn.qlearning.agent import QAgent
@@ -20,11 +20,11 @@ def choose(
 ) -> Actions:
     """By the policy, or greedily under the mean; ``epsilon`` is the share of uniformly random actions on top."""
     if greedy and agent.choices.learns:  # an agent that never learns has no mean: what it does is its policy
-        return epsilon_greedy(view.mean, epsilon, rng)
+        return epsilon_greedy(view.mean, epsilon, rng, view.allowed)
     actions = agent.choices.policy(view, agent.steps, rng)
     if not epsilon:
         return actions
-    return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape), actions)
+    return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape, view.allowed), actions)
 
 
 class Actor:
@@ -38,10 +38,10 @@ class Actor:
         self._draws = Draws(agent.online.head, None, num_envs, rng) if greedy else agent.draws.apart(num_envs, rng)
         self.redrawn = not greedy and agent.choices.redraw is not None  # whether the next action follows a new draw
 
-    def view(self, obs: NDArray[Any]) -> QView:
+    def view(self, obs: NDArray[Any], allowed: Allowed = None) -> QView:
         """What it believes about Q here, under the draw that acts."""
         acting = self._draws.acting
-        return self._agent.view(obs, self._draws.training if acting is None else acting)
+        return self._agent.view(obs, self._draws.training if acting is None else acting, allowed)
 
     @property
     def kinds(self) -> tuple[str, ...]:

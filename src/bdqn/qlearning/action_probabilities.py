@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bdqn.qlearning.rules import Actions, Array, greedy
+from bdqn.qlearning.rules import Actions, Allowed, Array, greedy
 
 
 def epsilon_greedy_probabilities(q: Array, epsilon: float) -> Array:
@@ -29,7 +29,7 @@ def _all_on(actions: Actions, q: Array) -> Array:
     return np.asarray(np.arange(q.shape[-1]) == actions[..., None], float)
 
 
-def optimal_action_probabilities(draws: Array) -> Array:
-    """Share of posterior draws (draws, ..., actions) in which each action is the best. (..., actions)"""
-    best = draws.argmax(-1)  # (draws, ...)
+def optimal_action_probabilities(draws: Array, allowed: Allowed = None) -> Array:
+    """Share of posterior draws (draws, ..., actions) in which each action is the best allowed one. (..., actions)"""
+    best = greedy(draws, allowed)  # (draws, ...)
     return np.stack([(best == action).mean(0) for action in range(draws.shape[-1])], axis=-1)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,18 +20,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import Index
 from bdqn.networks.optimizers import make_optimizer
 from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.agent_state import agent_state, load_agent_state
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step
 from bdqn.qlearning.last_layer import NEVER
 from bdqn.qlearning.parts import make_draws, make_fit, make_generators, make_replay
-from bdqn.qlearning.rules import Actions, uniform
+from bdqn.qlearning.rules import Actions, Allowed, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
 from bdqn.replay.buffer import Batch
@@ -55,12 +54,14 @@ class QAgent:
         *,
         seed: int = 0,
         num_envs: int = 1,
+        masked: bool = False,
         device: str = "cpu",
         network: nn.Module | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
+        """``masked``: observations come with masks, which say which actions are allowed there."""
         if choices.fit is not None and choices.fit.adapts:
-            spec = replace(spec, follows_range=True)
+            spec = spec.following_range()
         self.spec, self.num_actions, self.num_envs = spec, num_actions, num_envs
         self.choices, self.training = choices, training
         self.device = torch.device(device)
@@ -71,7 +72,7 @@ class QAgent:
         ).to(self.device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
-        self.replay = make_replay(choices, training, spec, num_envs)
+        self.replay = make_replay(choices, training, spec, num_envs, num_actions if masked else 0)
         self.rngs = make_generators(choices, seed)
         self.targets = TDTargets(self.online, self.target, training, self.device)
         self.draws = make_draws(choices, self.online.head, training.gamma, num_envs, self.rngs)
@@ -82,19 +83,19 @@ class QAgent:
 
     # --- acting ---------------------------------------------------------------------------------------------
 
-    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
+    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None, allowed: Allowed = None) -> None:
         """These environments (all of them) stand at the first observation of an episode."""
         check_start(obs, self.steps)
-        self.replay.start(obs, envs)
+        self.replay.start(obs, envs, allowed)
         self.draws.start_episodes(np.arange(self.num_envs) if envs is None else envs)
 
     @torch.no_grad()
-    def act(self, obs: NDArray[Any]) -> Actions:
+    def act(self, obs: NDArray[Any], allowed: Allowed = None) -> Actions:
         """One action for each environment."""
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
-            return uniform(rng, len(obs), self.num_actions)
-        return self.choices.policy(self.view(obs, self.draws.acting), self.steps, rng)
+            return uniform(rng, len(obs), self.num_actions, allowed)
+        return self.choices.policy(self.view(obs, self.draws.acting, allowed), self.steps, rng)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
@@ -102,9 +103,9 @@ class QAgent:
         network = self.target if self.choices.acts_as_fitted else self.online
         return network.features(self.tensor(obs))
 
-    def view(self, obs: NDArray[Any], index: Index = None) -> QView:
+    def view(self, obs: NDArray[Any], index: Index = None, allowed: Allowed = None) -> QView:
         """What it believes about Q at these observations (batch, *obs)."""
-        return QView(self.online.head, self.features(obs), index)
+        return QView(self.online.head, self.features(obs), index, allowed)
 
     # --- learning -------------------------------------------------------------------------------------------
 
@@ -125,7 +126,8 @@ class QAgent:
         terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
         masks = self.choices.masks
         mask = None if masks is None else self.rngs["masks"].random((self.num_envs, masks.members)) < masks.probability
-        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs, mask)
+        masked = (step.next_allowed, step.allowed)
+        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs, mask, *masked)
 
     @property
     def _has_started(self) -> bool:

@@ -20,19 +20,19 @@ Policy = Callable[[QView, int, np.random.Generator], Actions]
 
 def greedy_under_draw(q: QView, step: int, rng: np.random.Generator) -> Actions:
     """Act as if the current draw were the truth (Thompson sampling)."""
-    return greedy(q.draw)
+    return greedy(q.draw, q.allowed)
 
 
 def greedy_under_mean(q: QView, step: int, rng: np.random.Generator) -> Actions:
     """Take what looks best, and explore no further."""
-    return greedy(q.mean)
+    return greedy(q.mean, q.allowed)
 
 
 def optimistic(scale: float) -> Policy:
     """Act as if every action were as good as it may be: ``scale`` standard deviations above its mean."""
 
     def upper_bound(q: QView, step: int, rng: np.random.Generator) -> Actions:
-        return upper_confidence(q.mean, q.std, scale)
+        return upper_confidence(q.mean, q.std, scale, q.allowed)
 
     return upper_bound
 

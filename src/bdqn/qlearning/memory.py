@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bdqn.config.memory import free_memory
+from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import SettingError, Training
-from bdqn.networks.torsos import ObservationSpec
 from bdqn.qlearning.choices import Choices
 from bdqn.replay.buffer import bytes_per_frame
 
 
-def check_agent_memory(spec: ObservationSpec, num_actions: int, choices: Choices, training: Training) -> None:
+def check_agent_memory(
+    spec: ObservationSpec, num_actions: int, choices: Choices, training: Training, *, masked: bool = False
+) -> None:
     """Refuse minibatches, a posterior or a replay buffer that cannot fit beside one another."""
     taken = check_batch_memory(training.batch_size, spec, num_actions)
     if choices.fit:
         dim = training.features + choices.fit.frozen_features
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
         taken += check_posterior_memory(dim, num_actions, taken, rows)
-    check_replay_memory(training, spec, taken, choices.members)
+    check_replay_memory(training, spec, taken, choices.members, num_actions if masked else 0)
 
 
-def check_replay_memory(training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0) -> None:
+def check_replay_memory(
+    training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0, masked_actions: int = 0
+) -> None:
     """Refuse a replay buffer that cannot fit beside what is ``taken`` already, and say which would."""
     buffer_size = training.buffer_size
-    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members)
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members, masked_actions)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:
@@ -36,8 +38,8 @@ def check_replay_memory(training: Training, spec: ObservationSpec, taken: int = 
 
 def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int) -> int:
     """Refuse minibatches that cannot fit; gives what they need."""
-    numbers = max(int(np.prod(spec.shape)), spec.categories)
-    per_row = 2 * numbers * (spec.dtype.itemsize + 4)  # observations and next ones, as stored and as the network reads
+    # Observations and next ones, as stored and as the network reads them.
+    per_row = 2 * spec.inputs * (spec.dtype.itemsize + 4)
     per_row += 4 * num_actions * 4  # Q-values: predicted, of both networks at the next observation, and a gradient
     free = free_memory()
     fits = int(0.9 * free / per_row)

@@ -19,9 +19,9 @@ from bdqn.qlearning.targets import TDTargets
 from bdqn.replay.buffer import Replay
 
 if TYPE_CHECKING:
+    from bdqn.config.observations import ObservationSpec
     from bdqn.config.settings import Training
     from bdqn.networks.heads import Head
-    from bdqn.networks.torsos import ObservationSpec
     from bdqn.qlearning.choices import Choices
 
 Rngs = Mapping[str, np.random.Generator]
@@ -34,8 +34,10 @@ def make_generators(choices: Choices, seed: int) -> dict[str, np.random.Generato
     return {name: generator(seed, name) for name in names}
 
 
-def make_replay(choices: Choices, training: Training, spec: ObservationSpec, num_envs: int) -> Replay:
-    """A buffer for observations of this shape, with masks where the head's members have them."""
+def make_replay(
+    choices: Choices, training: Training, spec: ObservationSpec, num_envs: int, masked_actions: int = 0
+) -> Replay:
+    """A buffer for observations of this shape, with masks where the head's members or the actions have them."""
     return Replay(
         training.buffer_size,
         spec.shape,
@@ -45,6 +47,7 @@ def make_replay(choices: Choices, training: Training, spec: ObservationSpec, num
         packed=training.pack_frames,
         n_steps=training.n_steps,
         members=choices.members,
+        masked_actions=masked_actions,
     )
 
 

@@ -58,8 +58,7 @@ class RegressionSource:
         replay, online = self._replay, self._targets.online
         env, slot = replay.index()
         if online.follows_range:
-            frames = replay.observations(env, slot)
-            online.follow_range(frames.min(0), frames.max(0))
+            online.follow_range(replay.observations(env, slot))
         metrics: dict[str, float] = {}
         if online.prior is not None:
             first = len(env) - max(1, len(env) // 10)  # of the recent tenth
@@ -117,7 +116,8 @@ class RegressionSource:
             if keeps_rows:
                 reward, discount = targets.reward_and_discount(batch)
                 x, next_x = head.regressors(phi), head.regressors(phi_next).astype(np.float32)
-                kept.append(Transitions(x, counts, batch.action, reward, discount, next_x))
+                known = Transitions(x, counts, batch.action, reward, discount, next_x, next_allowed=batch.next_allowed)
+                kept.append(known)
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
         some_phi = (add() if rows else some_phi)[-METRIC_ROWS:]

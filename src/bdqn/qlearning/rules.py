@@ -1,6 +1,6 @@
 """The rules that turn Q-values, and how sure we are of them, into actions. NumPy only, no state.
 
-Rows are environments or observations, columns are actions.
+Rows are environments or observations, columns are actions. ``allowed`` says which actions may be taken; None: all.
 """
 
 from __future__ import annotations
@@ -10,34 +10,45 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
+Allowed = NDArray[np.bool_] | None  # (rows, actions)
 
 
-def greedy(q: Array) -> Actions:
+def only_allowed(q: Array, allowed: Allowed) -> Array:
+    """Q, with minus infinity where an action may not be taken."""
+    return q if allowed is None else np.where(allowed, q, -np.inf)
+
+
+def greedy(q: Array, allowed: Allowed = None) -> Actions:
     """Take the best action; on an exact tie, the first."""
-    return np.asarray(q.argmax(-1))
+    return np.asarray(only_allowed(q, allowed).argmax(-1))
 
 
-def uniform(rng: np.random.Generator, count: int, num_actions: int) -> Actions:
+def uniform(rng: np.random.Generator, count: int, num_actions: int, allowed: Allowed = None) -> Actions:
     """Take any action."""
-    return rng.integers(num_actions, size=count)
+    actions = rng.integers(num_actions, size=count)
+    if allowed is not None:
+        # Those not allowed are drawn again, from the allowed ones: together, each of these is equally likely.
+        for row in np.flatnonzero(~allowed[np.arange(count), actions]):
+            actions[row] = rng.choice(np.flatnonzero(allowed[row]))
+    return actions
 
 
-def epsilon_greedy(q: Array, epsilon: float, rng: np.random.Generator) -> Actions:
+def epsilon_greedy(q: Array, epsilon: float, rng: np.random.Generator, allowed: Allowed = None) -> Actions:
     """Take the best action, but with probability epsilon any action."""
-    actions = greedy(q)
+    actions = greedy(q, allowed)
     explore = rng.random(len(q)) < epsilon
-    return np.where(explore, rng.integers(q.shape[-1], size=len(q)), actions) if explore.any() else actions
+    return np.where(explore, uniform(rng, len(q), q.shape[-1], allowed), actions) if explore.any() else actions
 
 
-def boltzmann(q: Array, temperature: float, rng: np.random.Generator) -> Actions:
+def boltzmann(q: Array, temperature: float, rng: np.random.Generator, allowed: Allowed = None) -> Actions:
     """Draw from the softmax of q / temperature; at temperature 0 it is greedy."""
     # The best of Q plus Gumbel noise is a draw from the softmax of Q.
-    return greedy(q + temperature * rng.gumbel(size=q.shape))
+    return greedy(q + temperature * rng.gumbel(size=q.shape), allowed)
 
 
-def upper_confidence(mean: Array, std: Array, scale: float) -> Actions:
+def upper_confidence(mean: Array, std: Array, scale: float, allowed: Allowed = None) -> Actions:
     """Act as if every action were as good as it plausibly might be (optimism)."""
-    return greedy(mean + scale * std)
+    return greedy(mean + scale * std, allowed)
 
 
 def linear_schedule(step: int, start: float, end: float, duration: int) -> float:

@@ -54,15 +54,16 @@ class TDTargets:
         ``phi_target`` are the target network's features of the next observations, if the caller has them already.
         """
         next_obs = self.tensor(batch.next_obs)
+        forbidden = None if batch.next_allowed is None else self.tensor(~batch.next_allowed)
         if phi_target is None:
             phi_target = self.target.features(next_obs)
 
         def select() -> Tensor:
             phi = phi_target if self.in_sync else self.online.features(next_obs, like=phi_target)
-            return self.online.q(phi, indices.select)
+            return _except(forbidden, self.online.q(phi, indices.select))
 
         def evaluate() -> Tensor:
-            return self.target.q(phi_target, indices.evaluate)
+            return _except(forbidden, self.target.q(phi_target, indices.evaluate))
 
         reward, discount = (self.tensor(part) for part in self.reward_and_discount(batch))
         value = bootstrap(select, evaluate)
@@ -88,3 +89,10 @@ class TDTargets:
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array on the networks' device."""
         return torch.from_numpy(array).to(self.device)
+
+
+def _except(forbidden: Tensor | None, q: Tensor) -> Tensor:
+    """Q of the actions that are allowed, for every member alike; nobody selects one that is ``forbidden``."""
+    if forbidden is None:
+        return q
+    return q.masked_fill(forbidden if q.ndim == 2 else forbidden[:, None], -torch.inf)

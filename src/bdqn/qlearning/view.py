@@ -7,14 +7,17 @@ from functools import cached_property
 from torch import Tensor
 
 from bdqn.networks.heads import Head, Index, QBelief
-from bdqn.qlearning.rules import Array
+from bdqn.qlearning.rules import Allowed, Array
 
 
 class QView:
-    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)"""
+    """What a policy may look at: Q under the acting draw, its posterior mean and spread. (rows, actions)
 
-    def __init__(self, head: Head, phi: Tensor, index: Index) -> None:
-        self._head, self._phi, self._index = head, phi, index
+    Q is that of all actions; a policy takes one of those ``allowed`` (None: all).
+    """
+
+    def __init__(self, head: Head, phi: Tensor, index: Index, allowed: Allowed = None) -> None:
+        self._head, self._phi, self._index, self.allowed = head, phi, index, allowed
         self.shape = (len(phi), head.num_actions)
 
     @cached_property

@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from bdqn.replay.compression import ASSUMED, PackedFrames
 
 Records = dict[str, NDArray[Any]]
+Masks = NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Batch:
     next_obs: NDArray[Any]
     terminal: NDArray[np.bool_]
     steps: NDArray[np.int64] | None = None  # None: one each
-    mask: NDArray[np.bool_] | None = None  # which members may learn from it (batch, members); None: all
+    mask: Masks = None  # which members may learn from it (batch, members); None: all
+    next_allowed: Masks = None  # which actions may be taken at next_obs (batch, actions); None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,23 @@ class Outcomes:
 
 
 def bytes_per_frame(
-    obs_shape: tuple[int, ...], dtype: DTypeLike, stack: int, packed: bool = False, members: int = 0
+    obs_shape: tuple[int, ...],
+    dtype: DTypeLike,
+    stack: int,
+    packed: bool = False,
+    members: int = 0,
+    masked_actions: int = 0,
 ) -> int:
     """Memory that one slot takes: its frame (an estimate where it is packed), and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
     beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8)
     size = int(np.prod(frame)) * np.dtype(dtype).itemsize
-    return (size // ASSUMED + 64 if packed else size) + sum(np.dtype(kind).itemsize for kind in beside) + members
+    noted = sum(np.dtype(kind).itemsize for kind in beside) + members + _bytes_for(masked_actions)
+    return (size // ASSUMED + 64 if packed else size) + noted
+
+
+def _bytes_for(bits: int) -> int:
+    return -(-bits // 8)
 
 
 class Replay:
@@ -73,10 +85,12 @@ class Replay:
         packed: bool = False,
         n_steps: int = 1,
         members: int = 0,
+        masked_actions: int = 0,
     ) -> None:
         """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing.
 
-        With ``members`` every transition has a mask, which says which of them may learn from it.
+        With ``members`` every transition has a mask, which says which of them may learn from it. With
+        ``masked_actions`` every frame has one, which says which of so many actions are allowed there.
         """
         slots = capacity // num_envs
         if slots < stack + 2:
@@ -85,6 +99,7 @@ class Replay:
                 f"at least {stack + 2} are needed."
             )
         self.obs_shape, self.stack, self.n_steps = obs_shape, stack, n_steps
+        self.frame_bytes = bytes_per_frame(obs_shape, dtype, stack, packed, members, masked_actions)
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
         shape = (num_envs, slots, *frame)
@@ -94,6 +109,8 @@ class Replay:
         self.terminals = np.zeros((num_envs, slots), np.bool_)
         self.is_transition = np.zeros((num_envs, slots), np.bool_)
         self.masks = np.zeros((num_envs, slots, members), np.bool_) if members else None
+        self.masked_actions = masked_actions
+        self.allowed = np.zeros((num_envs, slots, _bytes_for(masked_actions)), np.uint8) if masked_actions else None
         # How many earlier frames of its episode a slot's stack reaches back to: min(steps since reset, stack - 1).
         self.reach = np.zeros((num_envs, slots), np.uint8)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
@@ -177,12 +194,14 @@ class Replay:
         rewards = rewards[rewards != 0].astype(np.float64)
         return float(np.sqrt(np.mean(rewards**2))) if len(rewards) else 0.0
 
-    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None) -> None:
+    def start(self, obs: NDArray[Any], envs: NDArray[np.int64] | None = None, allowed: Masks = None) -> None:
         """These environments (all of them) stand at an episode's first observation; an unfinished one is cut there."""
         has_begun = (self.written > 1).any()
         newest = self._newest(obs)
         for env in range(self.num_envs) if envs is None else envs.tolist():
-            self._begin_episode(env, newest[env], self._advance(env) if has_begun else self._now(env))
+            now = self._advance(env) if has_begun else self._now(env)
+            self._begin_episode(env, newest[env], now)
+            self._note_allowed(env, now, allowed)
 
     def add(
         self,
@@ -192,9 +211,14 @@ class Replay:
         terminal: NDArray[np.bool_],
         ended: NDArray[np.bool_],
         obs: NDArray[Any],
-        mask: NDArray[np.bool_] | None = None,
+        mask: Masks = None,
+        next_allowed: Masks = None,
+        allowed: Masks = None,
     ) -> None:
-        """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``."""
+        """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``.
+
+        ``next_allowed`` and ``allowed`` (environments, actions) are the masks at ``next_obs`` and ``obs``.
+        """
         final, first = self._newest(next_obs), self._newest(obs)
         for env in range(self.num_envs):  # one by one, as they were stepped: for a few, index arrays take longer
             before = self._now(env)
@@ -209,8 +233,11 @@ class Replay:
             if self.stack:
                 self.reach[env, now] = min(int(self.reach[env, before]) + 1, self.stack - 1)
             self.is_transition[env, before] = True
+            self._note_allowed(env, now, next_allowed)
             if ended[env]:
-                self._begin_episode(env, first[env], self._advance(env))
+                now = self._advance(env)
+                self._begin_episode(env, first[env], now)
+                self._note_allowed(env, now, allowed)
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """``size`` transitions, uniformly and with replacement."""
@@ -241,7 +268,8 @@ class Replay:
         else:
             obs, next_obs = self.observations(env, slot), self.observations(env, outcomes.next_slot)
         masks = None if self.masks is None else self._flat["masks"].take(env * self.slots + slot, axis=0)
-        return Batch(obs, outcomes.action, outcomes.reward, next_obs, outcomes.terminal, outcomes.steps, masks)
+        allowed = None if self.allowed is None else self.allowed_at(env, outcomes.next_slot)
+        return Batch(obs, outcomes.action, outcomes.reward, next_obs, outcomes.terminal, outcomes.steps, masks, allowed)
 
     def outcomes(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Outcomes:
         """The same transitions without their observations."""
@@ -279,6 +307,11 @@ class Replay:
         back = np.minimum(self._lookback[:-1], flat["reach"].take(start + slot)[:, None])
         return _by_pixel(flat["frames"].take(start[:, None] + (slot[:, None] - back) % self.slots, axis=0))
 
+    def allowed_at(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which actions are allowed at these places (n, actions)."""
+        packed = self._flat["allowed"].take(env * self.slots + slot, axis=0)
+        return np.unpackbits(packed, axis=1, count=self.masked_actions).view(np.bool_)
+
     # --- its durable copy -------------------------------------------------------------------------------------
 
     def oldest(self, env: int) -> int:
@@ -311,6 +344,7 @@ class Replay:
             "is_transition": self.is_transition,
             "reach": self.reach,
             **({} if self.masks is None else {"masks": self.masks}),
+            **({} if self.allowed is None else {"allowed": self.allowed}),
         }
 
     def record_layout(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
@@ -332,6 +366,11 @@ class Replay:
     def _begin_episode(self, env: int, frame: NDArray[Any], now: int) -> None:
         self.frames[env, now] = frame
         self.reach[env, now] = 0
+
+    def _note_allowed(self, env: int, now: int, allowed: Masks) -> None:
+        if self.allowed is not None:
+            assert allowed is not None
+            self.allowed[env, now] = np.packbits(allowed[env])
 
     def _newest(self, obs: NDArray[Any]) -> NDArray[Any]:
         return obs[:, -1] if self.stack else obs

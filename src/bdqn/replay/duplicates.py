@@ -1,7 +1,8 @@
 """Equal transitions, seen as one: where observations recur, a regression need not look at each of them again.
 
-A transition is known by a hash of its two observations and of what lies between them. Every frame is hashed once,
-when it is first asked about; nothing of this is kept in files, since it can always be made again.
+A transition is known by a hash of its two observations, with the masks of their actions, and of what lies between
+them. Every frame is hashed once, when it is first asked about; nothing of this is kept in files, since it can always be
+made again.
 """
 
 from __future__ import annotations
@@ -75,14 +76,15 @@ class DuplicateFinder:
 
     def _hash_new_frames(self) -> None:
         replay = self._replay
+        masks = replay.allowed
         for env in range(replay.num_envs):
             written = int(replay.written[env])
             new = np.arange(max(replay.oldest(env), int(self._hashed[env])), written) % replay.slots
             for start in range(0, len(new), CHUNK):
                 slots = new[start : start + CHUNK]
-                self._frames[env, slots] = [
-                    frame_hash(frame) for frame in replay.observations(np.full_like(slots, env), slots)
-                ]
+                frames = replay.observations(np.full_like(slots, env), slots)
+                beside = [b""] * len(slots) if masks is None else [mask.tobytes() for mask in masks[env, slots]]
+                self._frames[env, slots] = list(map(frame_hash, frames, beside))
             self._hashed[env] = written
 
     def _transitions(self, env: Places, slot: Places) -> Hashes:
@@ -101,6 +103,6 @@ def _mixed(columns: Sequence[NDArray[Any]]) -> Hashes:
     return mixed
 
 
-def frame_hash(frame: NDArray[Any]) -> int:
-    """64 bits of it."""
-    return int.from_bytes(blake2b(frame.tobytes(), digest_size=8).digest(), "little")
+def frame_hash(frame: NDArray[Any], beside: bytes = b"") -> int:
+    """64 bits of it, and of what belongs to it."""
+    return int.from_bytes(blake2b(frame.tobytes() + beside, digest_size=8).digest(), "little")

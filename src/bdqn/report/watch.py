@@ -34,7 +34,8 @@ def watch_page(recording: Recording) -> str:
         "std": _rows(recording.std),
         "best": _rows(recording.best),
         "action": recording.action.tolist(),
-        "greedy": recording.mean.argmax(1).tolist(),  # before rounding, which can make ties
+        "greedy": recording.greedy.tolist(),  # before rounding, which can make ties
+        "allowed": None if recording.allowed is None else recording.allowed.tolist(),
         "redrawn": recording.redrawn.tolist(),
         "kind": recording.kind,
         "reward": _numbers(recording.reward),
@@ -63,7 +64,8 @@ def _stage(recording: Recording) -> Html:
     bells = [("bell-key", "belief: wider means less certain")] if recording.std is not None else []
     draws = [("draw", "current draw")] if recording.draws else []
     mean = "mean" if recording.centre is None else "mean, which the greedy policy follows"
-    legend = [("mean", mean if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action")]
+    masks = [("forbidden", "faint: not allowed")] if recording.allowed is not None else []
+    legend = [("mean", mean if bells or draws else "Q"), *bells, *draws, ("chosen", "chosen action"), *masks]
     return tag(
         "div",
         tag("section", seen, tag("p", "", id="status", role="status"), class_="panel seen", aria_label="Environment"),

@@ -8,6 +8,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from bdqn.config.seeding import generator, integer_seed
@@ -52,6 +53,11 @@ class Stopped(Exception):
 
 def check_can_evaluate(learner: Learner) -> None:
     """Refuse where playing would disturb the training."""
+    if isinstance(learner.env_source, VectorEnv):
+        raise SettingError(
+            "This learner was given a vector environment, which an evaluation would disturb: save it, and load it with "
+            "a single one, bdqn.load(path, env=...)."
+        )
     if isinstance(learner.env_source, gym.Env):
         raise SettingError(
             "This learner was given an environment instance, which an evaluation would disturb: "
@@ -95,7 +101,7 @@ def evaluate(
         while len(finished) < episodes:
             if stop():
                 raise Stopped
-            view = actor.view(envs.obs)
+            view = actor.view(envs.obs, envs.allowed)
             if spread:
                 spreads.append(float(view.std.mean()) * learner.reward_unit)
             step = envs.step(actor.choose(view))

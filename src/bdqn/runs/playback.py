@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.envs import Environments
+from bdqn.envs.products import ProductSpace
+from bdqn.envs.records import RecordSpace
 from bdqn.learner import Learner
 from bdqn.qlearning import action_probabilities
 from bdqn.qlearning.acting import Actor
+from bdqn.qlearning.rules import Allowed
 from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.runs.recording import Array, Picture, Recording
 
@@ -27,6 +30,7 @@ class _Moment(NamedTuple):
 
     seen: Picture | Array
     obs: NDArray[Any]
+    allowed: NDArray[np.bool_] | None  # (actions,)
     mean: NDArray[Any]  # (actions,), in the learner's unit
     draw: NDArray[Any]
     redrawn: bool
@@ -54,9 +58,12 @@ def record(
                 break
     finally:
         envs.close()
-    seen, obs, mean, draw, redrawn, kind, action, reward, ended, terminal = map(list, zip(*moments, strict=True))
+    seen, obs, allowed, mean, draw, redrawn, kind, action, reward, ended, terminal = map(
+        list, zip(*moments, strict=True)
+    )
     unit = learner.reward_unit
-    centre, std, predictive_std, best = _belief(learner, np.array(obs))
+    masks = None if envs.allowed is None else np.array(allowed)
+    centre, std, predictive_std, best = _belief(learner, np.array(obs), masks)
     rewards, over, clip = np.array(reward), np.array(ended), _clip(learner)
     return Recording(
         title=f"{learner.configuration.agent} on {learner.env_name}",
@@ -74,6 +81,7 @@ def record(
         reward=rewards,
         ended=over,
         outcome=outcomes(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma),
+        allowed=masks,
         centre=centre,
         kind=tuple(kind) if any(kind) else (),
     )
@@ -88,25 +96,28 @@ def _play(
         redrawn, kind = actor.redrawn, "".join(actor.kinds)
         obs = envs.obs.copy()
         seen = painter.paint(envs.envs[0], obs[0])
-        view = actor.view(obs)
+        view = actor.view(obs, envs.allowed)
         action = actor.choose(view)
         step = envs.step(action)
         actor.advance(step.ended, step.reward, step.obs)
         believed = (view.mean[0], view.draw[0], redrawn, kind)
         reward, ended, terminal = float(step.reward[0]), bool(step.ended[0]), bool(step.terminal[0])
-        yield _Moment(seen, obs[0], *believed, int(action[0]), reward, ended, terminal)
+        allowed = None if view.allowed is None else view.allowed[0]
+        yield _Moment(seen, obs[0], allowed, *believed, int(action[0]), reward, ended, terminal)
 
 
-def _belief(learner: Learner, obs: NDArray[Any]) -> tuple[Array | None, Array | None, Array | None, Array | None]:
+def _belief(
+    learner: Learner, obs: NDArray[Any], allowed: Allowed
+) -> tuple[Array | None, Array | None, Array | None, Array | None]:
     """Centre, spreads and probabilities at all observations at once: a posterior's, or those of a few draws."""
     draws, unit = learner.agent.view(obs).draws, learner.reward_unit
     centre = None if draws is None else unit * draws.mean(0)
     if learner.agent.online.head.posterior is not None:
         q = learner.q_posterior(obs)
-        return centre, q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES)
+        return centre, q.std, q.predictive_std, learner.optimal_action_probabilities(obs, SAMPLES, allowed)
     if draws is None:
         return None, None, None, None
-    return centre, unit * draws.std(0), None, action_probabilities.optimal_action_probabilities(draws)
+    return centre, unit * draws.std(0), None, action_probabilities.optimal_action_probabilities(draws, allowed)
 
 
 def _clip(learner: Learner) -> float:
@@ -164,6 +175,8 @@ def _action_names(learner: Learner) -> tuple[str, ...]:
     space = learner.envs.action_space
     meanings = getattr(learner.envs.envs[0].unwrapped, "get_action_meanings", None)
     names = meanings() if callable(meanings) else [f"action {space.start + i}" for i in range(space.n)]
+    if isinstance(space, ProductSpace):
+        names = [str(space.combination(i).ravel().tolist()) for i in range(space.n)]
     return tuple(map(str, names))
 
 
@@ -175,9 +188,14 @@ class _Painter:
 
     def __init__(self, env: gym.Env[Any, Any], *, renders: bool, remark: str = "") -> None:
         self.space, self.renders, self.remark = env.observation_space, renders, remark
-        self.pictures = renders or (isinstance(self.space, spaces.Box) and len(self.space.shape) >= 2)
+        parts = self.space.leaves if isinstance(self.space, RecordSpace) else (self.space,)
+        self.pictures = renders or any(len(part.shape or ()) >= 2 for part in parts)
 
     def paint(self, env: gym.Env[Any, Any], obs: NDArray[Any]) -> Picture | Array:
+        if isinstance(self.space, RecordSpace):
+            leaves = list(self.space.unpack(obs).values())
+            pictures = [leaf for leaf in leaves if leaf.ndim > 1]
+            obs = pictures[0] if pictures else np.concatenate([leaf.ravel().astype(np.float64) for leaf in leaves])
         if self.renders:
             return compact(np.asarray(env.render(), np.uint8))
         if self.pictures:

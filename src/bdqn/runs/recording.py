@@ -30,6 +30,7 @@ class Recording:
     reward: Array
     ended: NDArray[np.bool_]  # the episode ended with this decision
     outcome: Array  # discounted return that followed, of rewards as Q counts them; NaN if truncated
+    allowed: NDArray[np.bool_] | None = None  # (decisions, actions): action masks; None if there are none
     centre: Array | None = None  # (decisions, actions): mean of the draws that the agent picks from; None: ``mean``
     kind: tuple[str, ...] = ()  # of the draw that was followed, decision by decision; empty where there is one kind
 
@@ -37,6 +38,12 @@ class Recording:
     def draws(self) -> bool:
         """Whether the agent followed anything but the mean."""
         return not np.array_equal(self.draw, self.mean)
+
+    @property
+    def greedy(self) -> NDArray[np.int64]:
+        """The best action under the mean, of those allowed, at every decision."""
+        allowed = True if self.allowed is None else self.allowed
+        return np.asarray(np.where(allowed, self.mean, -np.inf).argmax(1))
 
     @property
     def calibration(self) -> dict[float, float] | None:

@@ -199,7 +199,7 @@ def _bayesian(donor: Donor, settings: Mapping[str, Any], seed: int, limit: int |
         seeds = [integer_seed(learner.seed, "environment-0")]  # the same seed, so the first episode is the same
         learner.envs = learner.make_envs(seeds, wrap=lambda env: TimeLimit(env, limit))
     copy_replay(giver.agent.replay, agent.replay)
-    agent.start(learner.envs.obs)
+    agent.start(learner.envs.obs, allowed=learner.envs.allowed)
     return learner
 
 
@@ -300,9 +300,9 @@ def play(
             warnings.simplefilter("ignore", SpreadWarning)  # candidates may be bad; the table shows it
             agent.fit_last_layer()
             while len(finished) < episodes:
-                view = agent.view(envs.obs, agent.draws.acting)
+                view = agent.view(envs.obs, agent.draws.acting, envs.allowed)
                 actions = agent.choices.policy(view, agent.steps, agent.rngs["explore"])
-                differing += int((actions != rules.greedy(view.mean)).sum())
+                differing += int((actions != rules.greedy(view.mean, view.allowed)).sum())
                 step = envs.step(actions)
                 agent.observe(actions, step)
                 if step.episodes:

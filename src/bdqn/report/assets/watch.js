@@ -119,7 +119,8 @@ const go = (t) => {
   marks[1][1].style.visibility = 2 * Math.max(low, high) + mid + 16 > right - names ? "hidden" : ""; // it has no room
   rows.forEach((row, a) => {
     const mean = film.mean[now][a], peak = middle(now, a), std = spread(now, a);
-    row.group.setAttribute("class", a === film.action[now] ? "chosen" : "");
+    const forbidden = film.allowed && !film.allowed[now][a];
+    row.group.setAttribute("class", a === film.action[now] ? "chosen" : forbidden ? "forbidden" : "");
     row.mean.setAttribute("x1", x(mean));
     row.mean.setAttribute("x2", x(mean));
     if (row.draw) row.draw.setAttribute("transform", `translate(${x(drawn(now, a))} ${floor})`);

@@ -1,0 +1,115 @@
+"""Action masks: which actions an environment allows where it stands.
+
+It offers them as ``info["action_mask"]``, by a method ``action_masks()``, or both. `BadAnswer` refuses unusable ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from bdqn.envs.answers import BadAnswer, kind_of
+from bdqn.envs.spaces import name_of
+from bdqn.envs.supervision import blame
+
+KEY, METHOD = "action_mask", "action_masks"
+INFO = f'info["{KEY}"]'
+
+Mask = NDArray[np.bool_]  # (actions,)
+
+
+class MaskReader:
+    """Reads the masks of environments of one kind, all of which offer them in the same way or not at all."""
+
+    def __init__(self, name: str, num_actions: int, *, by_method: bool) -> None:
+        self.name, self.num_actions = name, num_actions
+        self._by_method = by_method
+        self._in_info: bool | None = None  # not known before the first reset
+        self.offered = by_method  # whether there are masks; known once the first environment has been reset
+
+    @property
+    def sources(self) -> str:
+        """How masks are offered, in words; empty: not at all."""
+        return " and ".join([*([INFO] if self._in_info else []), *([f"{METHOD}()"] if self._by_method else [])])
+
+    def first(self, info: Mapping[str, Any], env: gym.Env[Any, Any] | None = None) -> Mask | None:
+        """The mask at an episode's first observation; None: all actions are always allowed."""
+        if self._in_info is None:
+            self._in_info = KEY in info
+            self.offered |= self._in_info
+        return self.read(info, "reset()", env)
+
+    def read(self, info: Mapping[str, Any], call: str, env: gym.Env[Any, Any] | None = None) -> Mask | None:
+        """The mask where an environment stands after a ``call``, which has given this ``info``.
+
+        It itself is asked only if there is a method.
+        """
+        if (KEY in info) != self._in_info:
+            raise BadAnswer(
+                f"{call} of {self.name} gave {'' if KEY in info else 'no '}{INFO}, unlike its first reset(): give it "
+                "at every reset and every step, or never."
+            )
+        masks = [self._usable(info[KEY], INFO)] if self._in_info else []
+        if self._by_method:
+            assert env is not None
+            masks.append(self._usable(self._ask(env), f"{METHOD}()"))
+        if len(masks) == 2 and (masks[0] != masks[1]).any():
+            raise BadAnswer(
+                f"After {call}, {INFO} and {METHOD}() of {self.name} allow different actions: they must agree, or one "
+                "of them must go."
+            )
+        return masks[0] if masks else None
+
+    def _ask(self, env: gym.Env[Any, Any]) -> Any:
+        try:
+            return env.get_wrapper_attr(METHOD)()
+        except Exception as error:
+            blame(error, f"{METHOD}() of {self.name}")
+            raise
+
+    def _usable(self, given: Any, source: str) -> Mask:
+        try:
+            mask = np.asarray(given)
+        except ValueError:  # lists of different lengths
+            mask = np.empty(0, object)
+        if mask.shape != (self.num_actions,) or mask.dtype.kind not in "biuf":
+            raise BadAnswer(
+                f"{source} of {self.name} is {kind_of(given)}, but must hold {self.num_actions} numbers, one for each "
+                "action: 1 where it is allowed, and 0 where it is not."
+            )
+        if mask.dtype != np.bool_ and not ((mask == 0) | (mask == 1)).all():
+            raise BadAnswer(
+                f"{source} of {self.name} holds numbers from {mask.min():g} to {mask.max():g}, but must hold 1 where "
+                "an action is allowed, and 0 where it is not."
+            )
+        mask = mask.astype(np.bool_)
+        if not mask.any():
+            raise BadAnswer(
+                f"{source} of {self.name} allows no action, though the episode has not terminated: allow at least one, "
+                "or return terminated=True."
+            )
+        return mask
+
+
+def check_allowed(actions: Any, allowed: NDArray[np.bool_]) -> None:
+    """Refuse actions, one for each row of masks, that these do not allow."""
+    for env, (action, mask) in enumerate(zip(actions, allowed, strict=True)):
+        if not mask[action]:
+            raise ValueError(
+                f"Action {int(action)} is not allowed in environment {env}: a policy must choose among q.allowed."
+            )
+
+
+def offers_masks(env: gym.Env[Any, Any]) -> bool:
+    """Whether it has a method action_masks(); its own __getattr__ is asked, and may fail."""
+    try:
+        return env.has_wrapper_attr(METHOD)
+    except Exception as error:
+        raise BadAnswer(
+            f"{name_of(env)} raised {type(error).__name__} when it was asked for {METHOD}: its __getattr__ must "
+            "raise AttributeError for what it does not have."
+        ) from error
