@@ -106,10 +106,10 @@ def test_targets_are_the_values_they_are_named_after() -> None:
 def test_inflated_draws_are_root_d_times_wider() -> None:
     replicas = instances(LinearQ(horizon=1, dim=9), 1)
     plain, wide = (
-        linear_agent(LinPSRL(inflate=inflate), replicas).steps(
+        linear_agent(LinPSRL(inflation=inflation), replicas).steps(
             linear_agent(LinPSRL(), replicas).memory, Draws([0], "agent")
         )[0]
-        for inflate in (False, True)
+        for inflation in ("1", "sqrt-d")
     )
     np.testing.assert_allclose(wide.act.weights, 3 * plain.act.weights)  # the prior's mean is zero
 
@@ -194,6 +194,8 @@ def test_growth_exponents_by_hand() -> None:
         (lambda: LinUCB(rho="some"), "rho must be oracle, max-action or a positive number, not 'some'"),
         (lambda: LinPSRL(prior_var=0.0), "prior_var must be above 0"),
         (lambda: LinPSRL(noise_std=-0.1), "noise_std must be above 0"),
+        (lambda: LinPSRL(inflation="1/wide"), "inflation must be a positive number, sqrt-d, or .* not '1/wide'"),
+        (lambda: LinPSRL(inflation="1/-1"), "inflation must be a positive number"),
         (lambda: LSVIBoltzmann(temperature=0.0), "temperature must be above 0"),
         (lambda: PSRL(prior_count=0.0), "prior_count must be above 0"),
     ],

@@ -204,7 +204,7 @@ def _bound(settings: object, agent: object, replicas: Replicas, episodes: int) -
         if isinstance(settings, LinUCB) and settings.scale == 1 and (settings.radius == "theory" or known.horizon == 1):
             rho = zero if agent.confidence is None else agent.confidence.largest_rho
             return np.asarray(theorem_2(constants, rho, episodes, settings.delta))
-        if isinstance(settings, LinPSRL) and known.horizon == 1:
+        if isinstance(settings, LinPSRL) and settings.inflation == "1" and known.horizon == 1:
             return np.asarray(theorem_1(constants, zero, episodes))
     return np.full(len(replicas), np.nan)
 

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from bdqn.bayes.posterior import Prior
+from bdqn.linear.boldness import Boldness
 from bdqn.linear.confidence import Confidence, ConfidenceSet
 from bdqn.linear.draws import Draws
 from bdqn.linear.mdps import Array, Known, optimal_q
@@ -43,11 +44,14 @@ def linucb(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
     return belief.optimistic(), belief.pessimistic()
 
 
-def linpsrl(target: Literal["sample", "mean", "pessimistic"], inflation: float) -> Judge:
-    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst plausible Q-function)."""
+def linpsrl(target: Literal["sample", "mean", "pessimistic"], boldness: Boldness) -> Judge:
+    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst plausible Q-function).
+
+    The draw is as many times wider than the posterior as ``boldness`` says.
+    """
 
     def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
-        drawn = Guess(belief.posterior.at(inflation * draws.normal(belief.posterior.dim)))
+        drawn = Guess(belief.posterior.at(boldness.inflation[:, None] * draws.normal(belief.posterior.dim)))
         return drawn, {"sample": drawn, "mean": belief.expected(), "pessimistic": belief.pessimistic()}[target]
 
     return judge
@@ -94,20 +98,23 @@ def boltzmann(temperature: float) -> Policy:
 
 @dataclass
 class LinearAgent:
-    """Statistics, a judge and a policy."""
+    """Statistics, a judge and a policy; ``boldness`` is that of the judge's draws."""
 
     known: Known
     prior: Prior
     judge: Judge
     policy: Policy = greedy
     confidence: Confidence | None = None
+    boldness: Boldness | None = None
     memory: Statistics = field(init=False)
 
     def __post_init__(self) -> None:
         self.memory = Statistics(self.known.features)
 
     def steps(self, memory: Memory, draws: Draws) -> list[Step]:
-        """The plan, given the content of a memory."""
+        """The plan of the next episode, given the content of a memory."""
+        if self.boldness is not None:
+            self.boldness.choose(draws)
         return look_back(memory, self.known, self.prior, self.judge, self.confidence, draws)
 
     def plan(self, draws: Draws) -> Plan:
@@ -119,6 +126,12 @@ class LinearAgent:
 
     def observe(self, played: Episodes) -> None:
         self.memory.add(played)
+        self.observe_returns(played.rewards @ self.known.discounts)
+
+    def observe_returns(self, returns: Array) -> None:
+        """Learn what an episode has returned (R,): all that boldness depends on."""
+        if self.boldness is not None:
+            self.boldness.add(returns)
 
 
 class TabularPSRL:

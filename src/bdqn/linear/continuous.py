@@ -158,6 +158,8 @@ class FeatureAgent:
                 raise ValueError(f"The reward at step {h + 1} is {reward!r}: rewards must be finite.")
             next_row = -1 if h == last else self._memory.at[h + 1].count
             self._memory.at[h].add(phi, action, reward, next_row)
+        rewards = np.array([reward for _, _, reward in episode])
+        self._agent.observe_returns(self._agent.known.discounts[None, : len(rewards)] @ rewards)
 
 
 def play(env: Environment, agent: FeatureAgent, episodes: int, seed: int = 0) -> Array:

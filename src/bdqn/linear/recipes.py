@@ -22,6 +22,7 @@ from bdqn.linear.agents import (
     lsvi,
     lsvi_ucb,
 )
+from bdqn.linear.boldness import Boldness
 from bdqn.linear.confidence import Confidence
 from bdqn.linear.mdps import Known
 
@@ -99,7 +100,11 @@ class LinPSRL:
     noise_std: float | None = setting(None, "standard deviation of a target's noise; none: the problem's sigma")
     prior_var: float | None = setting(None, "prior variance of each weight; none: L_omega^2 / d")
     prior_mean: float = setting(0.0, "prior mean of each weight")
-    inflate: bool = setting(False, "draws sqrt(d) times wider, as frequentist bounds for Thompson sampling require")
+    inflation: str = setting(
+        "1",
+        "how many times wider than the posterior draws are: a number; sqrt-d, as frequentist bounds for Thompson "
+        "sampling require; or several, such as 0.1/1/10, of which each episode has one, by what each has returned",
+    )
     radius: Literal["theory", "paper", "data"] = setting("data", "for target pessimistic: theory, paper or data")
     delta: float = setting(0.1, "for target pessimistic: the sets may fail with this probability")
 
@@ -108,6 +113,20 @@ class LinPSRL:
         for name in ("noise_std", "prior_var"):
             if getattr(self, name) is not None:
                 _require_within(name, getattr(self, name), 0, np.inf)
+        self.inflations(dim=1)
+
+    def inflations(self, dim: int) -> list[float]:
+        """The inflations that ``inflation`` names, with d features."""
+        try:
+            numbers = [np.sqrt(dim) if word == "sqrt-d" else float(word) for word in self.inflation.split("/")]
+            for number in numbers:
+                _require_within("inflation", number, 0, np.inf)
+        except ValueError:
+            raise ValueError(
+                f"inflation must be a positive number, sqrt-d, or several of them such as 0.1/1/10, not "
+                f"{self.inflation!r}."
+            ) from None
+        return numbers
 
     def make(self, known: Known) -> LinearAgent:
         widest = known.weight_norm**2 / known.dim
@@ -123,8 +142,9 @@ class LinPSRL:
         confidence = None
         if self.target == "pessimistic":
             confidence = Confidence(known, ridge=prior.ridge, kind=self.radius, delta=self.delta)
-        inflation = np.sqrt(known.dim) if self.inflate else 1.0
-        return LinearAgent(known, prior, linpsrl(self.target, inflation), confidence=confidence)
+        boldness = Boldness(self.inflations(known.dim), replicas=len(known.features))
+        judge = linpsrl(self.target, boldness)
+        return LinearAgent(known, prior, judge, confidence=confidence, boldness=boldness)
 
 
 @dataclass(frozen=True)

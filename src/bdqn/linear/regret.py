@@ -25,7 +25,7 @@ def trajectory_regret(replicas: Replicas, played: Episodes) -> Array:
     rows, steps = np.ogrid[: len(replicas), : played.states.shape[1]]
     q = replicas.q_star[rows, steps, played.states]  # (R, H, A)
     taken = np.take_along_axis(q, played.actions[..., None], axis=-1)[..., 0]
-    return np.asarray((q.max(-1) - taken) @ replicas.gamma ** np.arange(q.shape[1]))
+    return np.asarray((q.max(-1) - taken) @ replicas.known.discounts)
 
 
 def certificate(sets: Sequence[ConfidenceSet], played: Episodes, gamma: float) -> Array:
