@@ -23,10 +23,10 @@ from bdqn.linear import (
 )
 from bdqn.linear.agents import Plan, boltzmann, epsilon_greedy, greedy
 from bdqn.linear.draws import Draws, choose
-from bdqn.linear.families import Bandit, CombinationLock, DeepSea, LinearQ, RandomTabular
+from bdqn.linear.families import Bandit, CombinationLock, DeepSea, LinearQ, RandomTabular, instances
 from bdqn.linear.regret import exact_regret, growth_exponent, trajectory_regret
 from bdqn.linear.statistics import Episodes
-from support.linear import instances, linear_agent, the_same
+from support.linear import linear_agent, the_same
 
 
 def quiet(settings: LinPSRL, replicas: Replicas) -> Any:

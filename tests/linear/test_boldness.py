@@ -15,10 +15,10 @@ from bdqn.linear.agents import LinearAgent
 from bdqn.linear.boldness import Boldness
 from bdqn.linear.continuous import FeatureAgent
 from bdqn.linear.draws import Draws
-from bdqn.linear.families import Bandit, LinearQ, RiverSwim
+from bdqn.linear.families import Bandit, LinearQ, RiverSwim, instances
 from bdqn.linear.planning import Belief, Guess
 from bdqn.qlearning.boldness import Boldness as DeepBoldness
-from support.linear import instances, linear_agent, the_same
+from support.linear import linear_agent, the_same
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bdqn.config.settings import setting
-from bdqn.linear.mdps import MDP, Array
+from bdqn.linear.mdps import MDP, Array, Replicas
 
 
 class Family(Protocol):
@@ -213,6 +213,11 @@ FAMILIES: dict[str, type[Family]] = {
     "random-tabular": RandomTabular,
     "coverage": Coverage,
 }
+
+
+def instances(family: Family, count: int, first: int = 0) -> Replicas:
+    """Random problems of one family, side by side; instance i has seed ``first`` + i."""
+    return Replicas.of([family.make(np.random.default_rng(first + i)) for i in range(count)])
 
 
 def unit_vectors(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
