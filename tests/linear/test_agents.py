@@ -56,7 +56,7 @@ def test_exact_regret_is_what_trajectories_lose_on_average() -> None:
 
     class Fixed:
         def plan(self, draws: Draws) -> Plan:
-            return Plan(policy)
+            return Plan(policy, policy)
 
         def observe(self, played: Episodes) -> None: ...
 
@@ -166,13 +166,17 @@ def test_tabular_psrl_has_the_exact_posterior() -> None:
     for reward in (0.2, 0.4, 0.6):
         agent.observe(Episodes(np.array([[0, 1]]), np.array([[1, 0]]), np.array([[reward, 0.0]])))
     # Dirichlet(1, 1) after three moves to state 1; rewards: ridge 0.01 / 0.5 = 0.02.
-    assert agent._counts[0, 0, 0, 1].tolist() == [1.0, 4.0]
-    assert agent._counts[0, 0, 0, 0].tolist() == [1.0, 1.0]
-    assert agent._reward_sums[0, 0, 0, 1] / (agent._visits[0, 0, 0, 1] + agent._ridge) == pytest.approx(1.2 / 3.02)
+    assert agent.counts.successors[0, 0, 0, 1].tolist() == [1.0, 4.0]
+    assert agent.counts.successors[0, 0, 0, 0].tolist() == [1.0, 1.0]
     draws = Draws([0], "agent")
-    drawn = np.array([draws.dirichlet(agent._counts)[0, 0, 0, 1, 1] for _ in range(2000)])
+    drawn = np.array([draws.dirichlet(agent.counts.successors)[0, 0, 0, 1, 1] for _ in range(2000)])
     assert abs(drawn.mean() - 0.8) < 0.02
     assert abs(drawn.var() - 0.8 * 0.2 / 6) < 0.004
+    for reward in (0.2, 0.4, 0.6):
+        agent.observe(Episodes(np.array([[0, 0]]), np.array([[0, 1]]), np.array([[0.0, reward]])))
+    rewards = np.array([agent.plan(draws).q[0, 1, 0, 1] for _ in range(2000)])  # at the last step rewards are all
+    assert abs(rewards.mean() - 1.2 / 3.02) < 0.006
+    assert abs(rewards.var() - 0.01 / 3.02) < 0.0005
 
 
 def test_growth_exponents_by_hand() -> None:

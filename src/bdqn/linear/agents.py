@@ -1,7 +1,7 @@
 """LinPSRL and LinUCB (Algorithms 1 and 2), and the agents that they are compared with.
 
 All linear agents share one backward pass, ``bdqn.linear.planning``. They differ in the judge that they pass to it:
-compare ``linucb`` and ``linpsrl``.
+compare ``linucb`` and ``linpsrl``. Agents that count states instead are in ``bdqn.linear.tabular``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bdqn.bayes.posterior import Prior
 from bdqn.linear.boldness import Boldness
 from bdqn.linear.confidence import Confidence, ConfidenceSet
 from bdqn.linear.draws import Draws
-from bdqn.linear.mdps import Array, Known, optimal_q
+from bdqn.linear.mdps import Array, Known
 from bdqn.linear.planning import Belief, Guess, Judge, Step, look_back
 from bdqn.linear.statistics import Episodes, Memory, Statistics
 
@@ -25,9 +25,10 @@ TIE = 1e-9  # indices closer than this differ only by rounding
 
 @dataclass(frozen=True)
 class Plan:
-    """An agent's policy for the next episode, and the confidence sets behind it, if any."""
+    """An agent's policy for the next episode, the Q-function that it comes from, and the confidence sets, if any."""
 
     policy: Array  # (R, H, S, A) probabilities
+    q: Array  # (R, H, S, A)
     sets: tuple[ConfidenceSet, ...] = ()  # one per step
 
 
@@ -119,10 +120,10 @@ class LinearAgent:
 
     def plan(self, draws: Draws) -> Plan:
         steps = self.steps(self.memory, draws)
-        index = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
+        q = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
         # The sets bound an agent's regret only if it acts optimistically.
         optimistic = self.judge is linucb
-        return Plan(self.policy(index), tuple(step.set for step in steps if step.set is not None and optimistic))
+        return Plan(self.policy(q), q, tuple(step.set for step in steps if step.set is not None and optimistic))
 
     def observe(self, played: Episodes) -> None:
         self.memory.add(played)
@@ -132,33 +133,3 @@ class LinearAgent:
         """Learn what an episode has returned (R,): all that boldness depends on."""
         if self.boldness is not None:
             self.boldness.add(returns)
-
-
-class TabularPSRL:
-    """Exact posterior sampling for reinforcement learning (Osband et al. 2013): draw an MDP, act optimally in it.
-
-    Transitions are Dirichlet and mean rewards Gaussian, independently per state, action and step. Features are unused.
-    """
-
-    def __init__(self, known: Known, prior_count: float, reward_prior_var: float, noise_var: float) -> None:
-        shape = known.features.shape[:-1]  # (R, H, S, A)
-        self._known = known
-        self._ridge, self._noise_var = noise_var / reward_prior_var, noise_var
-        self._counts = np.full((*shape, known.states), prior_count / known.states)
-        self._visits = np.zeros(shape)
-        self._reward_sums = np.zeros(shape)
-        self._replica, self._step = np.ogrid[: shape[0], : shape[1]]
-
-    def plan(self, draws: Draws) -> Plan:
-        precision = self._visits + self._ridge
-        rewards = self._reward_sums / precision + np.sqrt(self._noise_var / precision) * draws.normal(
-            *self._visits.shape[1:]
-        )
-        return Plan(greedy(optimal_q(rewards, draws.dirichlet(self._counts), self._known.gamma)))
-
-    def observe(self, played: Episodes) -> None:
-        where = (self._replica, self._step, played.states, played.actions)
-        self._visits[where] += 1
-        self._reward_sums[where] += played.rewards
-        before = tuple(np.broadcast_to(index, played.states.shape)[:, :-1] for index in where)
-        self._counts[(*before, played.states[:, 1:])] += 1
