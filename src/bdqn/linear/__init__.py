@@ -1,7 +1,7 @@
 """LinPSRL and LinUCB, the paper's linear algorithms, with exact regret, confidence sets and bounds.
 
 NumPy and SciPy only, but for gym_view. Reading order: mdps, families, statistics, confidence, planning, agents,
-boldness, tabular, run, regret, bounds.
+boldness, tabular, run, regret, bounds, self_normalised.
 
 May import: bayes, config.seeding, config.settings. Never: torch.
 """

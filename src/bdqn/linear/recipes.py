@@ -132,7 +132,7 @@ class LinPSRL:
     def make(self, known: Known) -> LinearAgent:
         widest = known.weight_norm**2 / known.dim
         prior_var = widest if self.prior_var is None else self.prior_var
-        if prior_var < widest * (1 - 1e-9):
+        if self.prior_mean == 0 and prior_var < widest * (1 - 1e-9):  # how far weights are from another mean is unknown
             warnings.warn(
                 f"The prior variance {prior_var:.3g} is below L_omega^2 / d = {widest:.3g} (lambda above sigma^2 d / "
                 "L_omega^2): the prior nearly rules out the true weights, so regret can be linear. Raise prior_var.",
