@@ -38,7 +38,7 @@ COLUMNS = {
     "certificate": "upper bound on the regret that linucb computes while it plays: the summed widths of its confidence "
     "sets, valid if these contain the truth (with probability 1 - delta, unless scale < 1 or radius=paper)",
     "bound": "bound of a theorem for any such problem: the corrected Theorem 2 for linucb with its default scale and "
-    "radius, Theorem 1 for linpsrl with one step per episode (docs/theory.md)",
+    "radius, Theorem 1 for linpsrl without inflation and with one step per episode (docs/theory.md)",
 }
 
 
