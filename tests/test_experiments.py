@@ -22,6 +22,8 @@ from bdqn.envs import family
 from bdqn.report.collect import collect, read_rows
 from bdqn.report.compare import Comparison, Result, write_results
 from bdqn.report.experiment import PAGE, read_study
+from bdqn.report.studies import Scale, claim, run_studies
+from bdqn.report.studies import main as run_main
 from bdqn.sweep.plan import FULL, Sweep, Trial, read_scales, read_sweep
 
 ROOT = Path(__file__).parents[1] / "experiments"
@@ -462,54 +464,65 @@ def test_growth_has_an_interval_and_what_is_not_fitted_is_said(tmp_path: Path) -
 
 LINEAR = ROOT / "linear_regret"
 FIGURES = {
-    f"{name}.png" for name in ("regret-in-t", "regret-in-d-and-h", "coverage", "prior-scale", "deep-sea", "widths")
+    "linear_exploration": ("boldness", "rivals", "bayesian-regret", "optimism", "lemmas"),
+    "linear_regret": ("regret-in-t", "regret-in-d-and-h", "coverage", "prior-scale", "deep-sea", "widths"),
 }
 
 
-@pytest.fixture
-def linear(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def run_of(experiment: str) -> ModuleType:
     """Its run.py."""
-    spec = spec_from_file_location("linear_regret_run", LINEAR / "run.py")
+    spec = spec_from_file_location(f"{experiment}_run", ROOT / experiment / "run.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
     return module
 
 
-def tiny(linear: ModuleType, name: str = "tiny") -> Any:
+@pytest.fixture
+def linear() -> ModuleType:
+    return run_of("linear_regret")
+
+
+def tiny(linear: ModuleType, name: str = "tiny") -> Scale:
     """A scale that takes seconds."""
-    return linear.Scale(name, seeds=2, instances=2, episodes=dict.fromkeys(linear.FULL.episodes, 10) | {"deep-sea": 1})
+    return Scale(name, seeds=2, instances=2, episodes=dict.fromkeys(linear.FULL.episodes, 10) | {"deep-sea": 1})
 
 
-def test_the_page_of_the_linear_algorithms_is_what_the_results_say(tmp_path: Path) -> None:
-    assert page_of(LINEAR, tmp_path) == (LINEAR / "results" / PAGE).read_text(), "run its analysis.py again"
-    assert {path.name for path in tmp_path.iterdir()} == {PAGE, *FIGURES}
-    assert {path.name for path in (LINEAR / "results").glob("*.png")} == FIGURES
+@pytest.mark.parametrize("experiment", FIGURES)
+def test_the_page_of_studies_is_what_the_results_say(experiment: str, tmp_path: Path) -> None:
+    results, figures = ROOT / experiment / "results", {f"{name}.png" for name in FIGURES[experiment]}
+    assert page_of(ROOT / experiment, tmp_path) == (results / PAGE).read_text(), "run its analysis.py again"
+    assert {path.name for path in tmp_path.iterdir()} == {PAGE, *figures}
+    assert {path.name for path in results.glob("*.png")} == figures
 
 
-def test_the_committed_results_are_of_the_full_scale(linear: ModuleType) -> None:
-    linear.claim(LINEAR / "results", linear.FULL)
-    assert linear.FULL.seeds > linear.QUICK.seeds
-    readme = (LINEAR / "README.md").read_text()
-    for command in ("run.py", "run.py --scale quick", "analysis.py --scale quick --results out/linear_regret/quick"):
-        assert f"python experiments/linear_regret/{command}" in readme
+@pytest.mark.parametrize("experiment", FIGURES)
+def test_the_committed_results_are_of_the_full_scale(experiment: str) -> None:
+    full, quick = run_of(experiment).SCALES
+    claim(ROOT / experiment / "results", full)
+    assert (full.name, quick.name) == ("full", "quick")
+    assert full.seeds > quick.seeds
+    readme = (ROOT / experiment / "README.md").read_text()
+    for command in ("run.py", "run.py --scale quick", f"analysis.py --scale quick --results out/{experiment}/quick"):
+        assert f"python experiments/{experiment}/{command}" in readme
 
 
-def test_all_studies_run_and_are_drawn(linear: ModuleType, tmp_path: Path) -> None:
-    linear.run_studies(list(linear.STUDIES), tiny(linear), tmp_path / "results")
-    page = analyse(LINEAR, tmp_path / "out", "--scale", "tiny", "--results", tmp_path / "results")
-    assert "Scale tiny: 2 seeds, 2 instances for coverage." in page
+@pytest.mark.parametrize("experiment", FIGURES)
+def test_all_studies_run_and_are_drawn(experiment: str, tmp_path: Path) -> None:
+    module = run_of(experiment)
+    run_studies(module.STUDIES, list(module.STUDIES), tiny(module), tmp_path / "results")
+    page = analyse(ROOT / experiment, tmp_path / "out", "--scale", "tiny", "--results", tmp_path / "results")
+    assert "Scale tiny: 2 seeds, 2 instances for" in page
     assert "not been run" not in page
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {PAGE, *FIGURES}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {PAGE, *(f"{n}.png" for n in FIGURES[experiment])}
 
 
 def test_interrupted_studies_go_on_where_they_were(
     linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["widths", "prior-scale", "deep-sea"]
-    linear.run_studies(names, tiny(linear), tmp_path / "undisturbed")
+    run_studies(linear.STUDIES, names, tiny(linear), tmp_path / "undisturbed")
     out = tmp_path / "out"
 
     def interrupted(scale: Any) -> tuple[tuple[str, ...], Iterator[Any]]:
@@ -524,14 +537,14 @@ def test_interrupted_studies_go_on_where_they_were(
     with monkeypatch.context() as patch:
         patch.setitem(linear.STUDIES, "prior-scale", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            linear.run_studies(names, tiny(linear), out)
+            run_studies(linear.STUDIES, names, tiny(linear), out)
     assert {path.name for path in out.iterdir()} == {"scale.toml", "widths.csv"}
     page = analyse(LINEAR, tmp_path / "half", "--scale", "tiny", "--results", out)
     assert "- prior-scale has not been run yet." in page
     assert "![widths](widths.png)" in page
     with monkeypatch.context() as patch:
         patch.delitem(linear.STUDIES, "widths")  # so that it cannot be run again
-        linear.run_studies(names, tiny(linear), out)
+        run_studies(linear.STUDIES, names, tiny(linear), out)
     for path in (tmp_path / "undisturbed").iterdir():
         assert (out / path.name).read_bytes() == path.read_bytes()
 
@@ -540,13 +553,12 @@ def test_results_go_to_a_directory_of_their_scale(
     linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("quick", "full"):
-        monkeypatch.setitem(linear.SCALES, name, tiny(linear, name))
+    scales = [tiny(linear, name) for name in ("full", "quick")]
     monkeypatch.setattr(sys, "argv", ["run.py", "widths", "--scale", "quick"])
-    linear.main()
+    run_main(linear.STUDIES, scales, linear.OUT)
     assert (tmp_path / "out" / "linear_regret" / "quick" / "widths.csv").exists()
     monkeypatch.setattr(sys, "argv", ["run.py", "widths"])
-    linear.main()
+    run_main(linear.STUDIES, scales, linear.OUT)
     assert (tmp_path / "out" / "linear_regret" / "full" / "widths.csv").exists()
 
 
@@ -554,14 +566,14 @@ def test_results_of_another_scale_are_neither_overwritten_nor_mistaken(
     linear: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    linear.run_studies(["widths"], tiny(linear), out)
+    run_studies(linear.STUDIES, ["widths"], tiny(linear), out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with pytest.raises(SystemExit, match="holds other results than those of scale quick"):
-        linear.run_studies(["coverage"], linear.QUICK, out)
+        run_studies(linear.STUDIES, ["coverage"], linear.FULL.quick(), out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     monkeypatch.setattr(sys, "argv", ["run.py", "width", "--out", str(out)])
     with pytest.raises(SystemExit):
-        linear.main()
+        run_main(linear.STUDIES, linear.SCALES, linear.OUT)
     assert "there is no study 'width'; did you mean widths?" in capsys.readouterr().err
     for words, message in (
         (("--results", out), "holds results of scale tiny: say --scale tiny."),

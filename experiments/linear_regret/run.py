@@ -5,46 +5,21 @@ python experiments/linear_regret/run.py --scale quick
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
-import time
-import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bdqn.config.settings import nearest
 from bdqn.linear import LinPSRL, LinUCB, LSVIEpsilon, PriorScaleWarning, Replicas, play, run
 from bdqn.linear.bounds import Constants, theorem_1, theorem_2
-from bdqn.linear.families import Bandit, DeepSea, Family, LinearMDP, LinearQ, RandomTabular
+from bdqn.linear.families import Bandit, DeepSea, Family, LinearMDP, LinearQ, RandomTabular, instances
 from bdqn.linear.recipes import Settings
 from bdqn.report.regret import grid_of, growth
-from bdqn.storage.atomic import make_directory, write_file
-from bdqn.storage.toml import toml_text
+from bdqn.report.studies import Row, Scale, Study, Table, interval, main
 
 OUT = Path("out/linear_regret")
-MARK = "scale.toml"  # beside the tables: how much was run for them
-
-Row = Sequence[Any]
-Study = tuple[tuple[str, ...], Iterator[Row]]  # columns and rows
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much is run."""
-
-    name: str
-    seeds: int
-    instances: int  # of coverage
-    episodes: Mapping[str, int]  # of each study; of deep-sea: for each of its N rows
-
-
 FULL = Scale(
     "full",
     seeds=20,
@@ -59,20 +34,7 @@ FULL = Scale(
         "widths": 3_000,
     },
 )
-QUICK = Scale("quick", seeds=5, instances=20, episodes={study: count // 2 for study, count in FULL.episodes.items()})
-SCALES = {scale.name: scale for scale in (FULL, QUICK)}
-
-
-def instances(family: Family, count: int) -> Replicas:
-    """One random problem per seed."""
-    return Replicas.of([family.make(np.random.default_rng(seed)) for seed in range(count)])
-
-
-def interval(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, float]:
-    """Mean over seeds and a 95 % bootstrap interval."""
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(len(values), size=(2000, len(values)))].mean(1)
-    return (float(values.mean()), *map(float, np.percentile(means, [2.5, 97.5])))
+SCALES = (FULL, FULL.quick())
 
 
 LEARNERS: dict[str, Settings] = {
@@ -85,7 +47,7 @@ LEARNERS: dict[str, Settings] = {
 }
 
 
-def regret_in_t(scale: Scale) -> Study:
+def regret_in_t(scale: Scale) -> Table:
     """linear-q, H = 1, 2, 3: curves of regret, certificate and bound."""
     columns = ("horizon", "agent", "episode", "regret", "low", "high", "certificate", "bound")
     episodes, seeds = scale.episodes["regret-in-t"], range(scale.seeds)
@@ -112,7 +74,7 @@ def regret_in_t(scale: Scale) -> Study:
     return columns, rows()
 
 
-def regret_in_d(scale: Scale) -> Study:
+def regret_in_d(scale: Scale) -> Table:
     """Contextual bandits: regret and certificate at the end, by the number of features.
 
     The ridge is small so that its share of the radius, which does not depend on d, does not hide the rest.
@@ -131,7 +93,7 @@ def regret_in_d(scale: Scale) -> Study:
     return columns, rows()
 
 
-def regret_in_h(scale: Scale) -> Study:
+def regret_in_h(scale: Scale) -> Table:
     """linear-q, regret at the end, by horizon; rho is the largest that was met."""
     columns = ("horizon", "agent", "regret", "low", "high", "certificate", "printed_bound", "corrected_bound", "rho")
     episodes, seeds = scale.episodes["regret-in-h"], range(scale.seeds)
@@ -152,7 +114,7 @@ def regret_in_h(scale: Scale) -> Study:
     return columns, rows()
 
 
-def coverage(scale: Scale) -> Study:
+def coverage(scale: Scale) -> Table:
     """delta = 0.1: does omega* ever leave a confidence set?"""
     columns = ("family", "noise", "horizon", "radius", "clip", "instances", "always_covered", "episodes_covered")
     episodes, count = scale.episodes["coverage"], scale.instances
@@ -179,7 +141,7 @@ def coverage(scale: Scale) -> Study:
     return columns, rows()
 
 
-def prior_scale(scale: Scale) -> Study:
+def prior_scale(scale: Scale) -> Table:
     """LinPSRL, regret at the end, by its prior variance in units of L_omega^2 / d."""
     columns = ("family", "prior_var_over_default", "regret", "low", "high", "late_regret_per_episode")
     episodes, seeds = scale.episodes["prior-scale"], range(scale.seeds)
@@ -194,14 +156,15 @@ def prior_scale(scale: Scale) -> Study:
             replicas = instances(family, scale.seeds)
             default = replicas.known.weight_norm**2 / replicas.known.dim
             for factor in (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
-                agent = LinPSRL(prior_var=factor * default).make(replicas.known)
+                with warnings.catch_warnings(action="ignore", category=PriorScaleWarning):
+                    agent = LinPSRL(prior_var=factor * default).make(replicas.known)
                 exact = run(replicas, agent, episodes, seeds).exact
                 yield name, factor, *interval(exact.sum(1)), exact[:, -100:].mean()
 
     return columns, rows()
 
 
-def deep_sea(scale: Scale) -> Study:
+def deep_sea(scale: Scale) -> Table:
     """Episodes until DeepSea is solved: treasure in 9 of 10 episodes, from then on for 100 episodes."""
     columns = ("size", "episodes", "agent", "seed", "first_treasure", "solved_at", "regret")
     seeds = range(scale.seeds)
@@ -230,7 +193,7 @@ def deep_sea(scale: Scale) -> Study:
     return columns, rows()
 
 
-def widths(scale: Scale) -> Study:
+def widths(scale: Scale) -> Table:
     """linear-q, LinUCB: width |phi| and its product with theta along what is played, mean over seeds."""
     columns = ("horizon", "step", "episode", "width", "radius_times_width")
     episodes, seeds = scale.episodes["widths"], np.arange(scale.seeds)
@@ -251,7 +214,7 @@ def widths(scale: Scale) -> Study:
     return columns, rows()
 
 
-STUDIES: dict[str, Callable[[Scale], Study]] = {
+STUDIES: dict[str, Study] = {
     "regret-in-t": regret_in_t,
     "regret-in-d": regret_in_d,
     "regret-in-h": regret_in_h,
@@ -262,52 +225,5 @@ STUDIES: dict[str, Callable[[Scale], Study]] = {
 }
 
 
-def table_of(study: Study) -> str:
-    """A study as CSV; this is what runs it."""
-    columns, rows = study
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([f"{cell:.5g}" if isinstance(cell, float) else cell for cell in row])
-    return text.getvalue()
-
-
-def claim(out: Path, scale: Scale) -> None:
-    """Make a directory this scale's: tables of two scales in one would be taken for one another."""
-    mark = out / MARK
-    ours = asdict(scale)
-    if mark.exists() and tomllib.loads(mark.read_text(encoding="utf-8")) != ours:
-        raise SystemExit(f"{out} holds other results than those of scale {scale.name} ({mark}): give another --out.")
-    make_directory(out)
-    write_file(mark, toml_text(ours).encode())
-
-
-def run_studies(names: Sequence[str], scale: Scale, out: Path) -> None:
-    """Run those that have no table yet. A table is whole or not there, so an interrupted study begins anew."""
-    claim(out, scale)
-    warnings.simplefilter("ignore", PriorScaleWarning)  # narrow priors are what one study is about
-    for name in names:
-        path = out / f"{name}.csv"
-        if path.exists():
-            print(f"{path} is there already.", flush=True)
-            continue
-        began = time.process_time()
-        write_file(path, table_of(STUDIES[name](scale)).encode())
-        print(f"{path}: {time.process_time() - began:.0f} s of processor time", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Run studies of linear agents; those that are done are not run again.")
-    parser.add_argument("studies", metavar="STUDY", nargs="*", help=f"{', '.join(STUDIES)} [all]")
-    parser.add_argument("--scale", choices=SCALES, default=FULL.name, help="how much is run [%(default)s]")
-    parser.add_argument("--out", type=Path, help=f"where the tables go [{OUT / 'SCALE'}]")
-    args = parser.parse_args()
-    for name in args.studies:
-        if name not in STUDIES:
-            parser.error(f"there is no study {name!r}; {nearest(name, STUDIES)}")
-    run_studies(args.studies or list(STUDIES), SCALES[args.scale], args.out or OUT / args.scale)
-
-
 if __name__ == "__main__":
-    main()
+    main(STUDIES, SCALES, OUT)

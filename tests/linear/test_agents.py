@@ -23,10 +23,10 @@ from bdqn.linear import (
 )
 from bdqn.linear.agents import Plan, boltzmann, epsilon_greedy, greedy
 from bdqn.linear.draws import Draws, choose
-from bdqn.linear.families import Bandit, CombinationLock, DeepSea, LinearQ, RandomTabular
+from bdqn.linear.families import Bandit, CombinationLock, DeepSea, LinearQ, RandomTabular, instances
 from bdqn.linear.regret import exact_regret, growth_exponent, trajectory_regret
 from bdqn.linear.statistics import Episodes
-from support.linear import instances, linear_agent, the_same
+from support.linear import linear_agent, the_same
 
 
 def quiet(settings: LinPSRL, replicas: Replicas) -> Any:
@@ -56,7 +56,7 @@ def test_exact_regret_is_what_trajectories_lose_on_average() -> None:
 
     class Fixed:
         def plan(self, draws: Draws) -> Plan:
-            return Plan(policy)
+            return Plan(policy, policy)
 
         def observe(self, played: Episodes) -> None: ...
 
@@ -106,10 +106,10 @@ def test_targets_are_the_values_they_are_named_after() -> None:
 def test_inflated_draws_are_root_d_times_wider() -> None:
     replicas = instances(LinearQ(horizon=1, dim=9), 1)
     plain, wide = (
-        linear_agent(LinPSRL(inflate=inflate), replicas).steps(
+        linear_agent(LinPSRL(inflation=inflation), replicas).steps(
             linear_agent(LinPSRL(), replicas).memory, Draws([0], "agent")
         )[0]
-        for inflate in (False, True)
+        for inflation in ("1", "sqrt-d")
     )
     np.testing.assert_allclose(wide.act.weights, 3 * plain.act.weights)  # the prior's mean is zero
 
@@ -166,13 +166,17 @@ def test_tabular_psrl_has_the_exact_posterior() -> None:
     for reward in (0.2, 0.4, 0.6):
         agent.observe(Episodes(np.array([[0, 1]]), np.array([[1, 0]]), np.array([[reward, 0.0]])))
     # Dirichlet(1, 1) after three moves to state 1; rewards: ridge 0.01 / 0.5 = 0.02.
-    assert agent._counts[0, 0, 0, 1].tolist() == [1.0, 4.0]
-    assert agent._counts[0, 0, 0, 0].tolist() == [1.0, 1.0]
-    assert agent._reward_sums[0, 0, 0, 1] / (agent._visits[0, 0, 0, 1] + agent._ridge) == pytest.approx(1.2 / 3.02)
+    assert agent.counts.successors[0, 0, 0, 1].tolist() == [1.0, 4.0]
+    assert agent.counts.successors[0, 0, 0, 0].tolist() == [1.0, 1.0]
     draws = Draws([0], "agent")
-    drawn = np.array([draws.dirichlet(agent._counts)[0, 0, 0, 1, 1] for _ in range(2000)])
+    drawn = np.array([draws.dirichlet(agent.counts.successors)[0, 0, 0, 1, 1] for _ in range(2000)])
     assert abs(drawn.mean() - 0.8) < 0.02
     assert abs(drawn.var() - 0.8 * 0.2 / 6) < 0.004
+    for reward in (0.2, 0.4, 0.6):
+        agent.observe(Episodes(np.array([[0, 0]]), np.array([[0, 1]]), np.array([[0.0, reward]])))
+    rewards = np.array([agent.plan(draws).q[0, 1, 0, 1] for _ in range(2000)])  # at the last step rewards are all
+    assert abs(rewards.mean() - 1.2 / 3.02) < 0.006
+    assert abs(rewards.var() - 0.01 / 3.02) < 0.0005
 
 
 def test_growth_exponents_by_hand() -> None:
@@ -194,6 +198,8 @@ def test_growth_exponents_by_hand() -> None:
         (lambda: LinUCB(rho="some"), "rho must be oracle, max-action or a positive number, not 'some'"),
         (lambda: LinPSRL(prior_var=0.0), "prior_var must be above 0"),
         (lambda: LinPSRL(noise_std=-0.1), "noise_std must be above 0"),
+        (lambda: LinPSRL(inflation="1/wide"), "inflation must be a positive number, sqrt-d, or .* not '1/wide'"),
+        (lambda: LinPSRL(inflation="1/-1"), "inflation must be a positive number"),
         (lambda: LSVIBoltzmann(temperature=0.0), "temperature must be above 0"),
         (lambda: PSRL(prior_count=0.0), "prior_count must be above 0"),
     ],

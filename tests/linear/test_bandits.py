@@ -17,9 +17,9 @@ from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.linear import LinPSRL, LinUCB, Replicas, play
 from bdqn.linear.agents import lsvi_ucb
 from bdqn.linear.draws import Draws
-from bdqn.linear.families import Bandit
+from bdqn.linear.families import Bandit, instances
 from bdqn.linear.planning import Belief
-from support.linear import instances, linear_agent
+from support.linear import linear_agent
 
 Array = NDArray[np.float64]
 

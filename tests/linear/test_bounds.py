@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bdqn.linear import LinUCB, Replicas, play
 from bdqn.linear.bounds import Constants, Version, beta, determinant_term, rho_bar, theorem_1, theorem_2
-from bdqn.linear.families import LinearQ
+from bdqn.linear.families import LinearQ, instances
 from bdqn.linear.mdps import MDP
-from support.linear import instances, linear_agent
+from support.linear import linear_agent
 
 CONSTANTS = Constants(dim=4, horizon=3, sigma=0.5)
 

@@ -12,10 +12,10 @@ from bdqn.linear import Known, LinUCB, Replicas, play
 from bdqn.linear.bounds import Constants, theorem_2
 from bdqn.linear.confidence import rho
 from bdqn.linear.draws import Draws
-from bdqn.linear.families import Coverage, Family, LinearMDP, LinearQ, RandomTabular
+from bdqn.linear.families import Coverage, Family, LinearMDP, LinearQ, RandomTabular, instances
 from bdqn.linear.regret import certificate, trajectory_regret
 from bdqn.linear.statistics import Episodes, Statistics
-from support.linear import coverage, instances, linear_agent
+from support.linear import coverage, linear_agent
 
 DELTA = 0.1
 

@@ -9,10 +9,10 @@ import pytest
 
 from bdqn.linear import PSRL, LinPSRL, LinUCB, LSVIEpsilon
 from bdqn.linear.continuous import FeatureAgent, play
-from bdqn.linear.families import LinearQ
+from bdqn.linear.families import LinearQ, instances
 from bdqn.linear.gym_view import MDPEnv
 from bdqn.linear.statistics import Episodes
-from support.linear import instances, linear_agent
+from support.linear import linear_agent
 
 
 class Walk:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bdqn.linear import LinPSRL, LinUCB, LSVIEpsilon, play, run
-from bdqn.linear.families import Bandit, DeepSea, LinearQ
+from bdqn.linear.families import Bandit, DeepSea, LinearQ, instances
 from bdqn.report.regret import growth
-from support.linear import instances, the_same
+from support.linear import the_same
 
 pytestmark = pytest.mark.long
 

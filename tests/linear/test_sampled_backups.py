@@ -10,6 +10,7 @@ from bdqn.bayes.noise import Fixed
 from bdqn.bayes.posterior import Moments, Prior, fit
 from bdqn.bayes.sampled_backups import Transitions, sampled_backups
 from bdqn.linear.agents import LinearAgent, linpsrl
+from bdqn.linear.boldness import Boldness
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import RandomTabular
 from bdqn.linear.statistics import Episodes
@@ -30,7 +31,7 @@ def by_rlsvi(gamma: float) -> np.ndarray:
     """Q of the first step under many draws (draws, states, actions)."""
     mdp = RandomTabular(states=STATES, actions=ACTIONS, horizon=HORIZON).make(np.random.default_rng(0))
     known = replace(the_same(mdp, DRAWS).known, gamma=gamma)
-    agent = LinearAgent(known, PRIOR, linpsrl("sample", 1.0))
+    agent = LinearAgent(known, PRIOR, linpsrl("sample", Boldness([1.0], DRAWS)))
     played = data()
     for episode in zip(*played, strict=True):
         agent.observe(Episodes(*(np.broadcast_to(part, (DRAWS, HORIZON)) for part in episode)))

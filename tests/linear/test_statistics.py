@@ -12,9 +12,9 @@ from bdqn.linear import AGENTS, LinPSRL, LinUCB, play
 from bdqn.linear.confidence import log_determinant
 from bdqn.linear.continuous import VisitedStates
 from bdqn.linear.draws import Draws
-from bdqn.linear.families import LinearQ, RandomTabular
+from bdqn.linear.families import LinearQ, RandomTabular, instances
 from bdqn.linear.statistics import Episodes, Statistics
-from support.linear import instances, linear_agent
+from support.linear import linear_agent
 
 
 @pytest.mark.parametrize("episodes", [200, pytest.param(10_000, marks=pytest.mark.long)])

@@ -7,15 +7,9 @@ from numpy.typing import NDArray
 
 from bdqn.linear import MDP, LinUCB, Replicas, play
 from bdqn.linear.agents import LinearAgent
-from bdqn.linear.families import Family
 from bdqn.linear.recipes import Settings
 
 Flags = NDArray[np.bool_]
-
-
-def instances(family: Family, count: int, first: int = 0) -> Replicas:
-    """Random problems of one family, side by side."""
-    return Replicas.of([family.make(np.random.default_rng(first + i)) for i in range(count)])
 
 
 def the_same(mdp: MDP, count: int) -> Replicas:

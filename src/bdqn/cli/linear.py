@@ -38,7 +38,7 @@ COLUMNS = {
     "certificate": "upper bound on the regret that linucb computes while it plays: the summed widths of its confidence "
     "sets, valid if these contain the truth (with probability 1 - delta, unless scale < 1 or radius=paper)",
     "bound": "bound of a theorem for any such problem: the corrected Theorem 2 for linucb with its default scale and "
-    "radius, Theorem 1 for linpsrl with one step per episode (docs/theory.md)",
+    "radius, Theorem 1 for linpsrl without inflation and with one step per episode (docs/theory.md)",
 }
 
 
@@ -204,7 +204,7 @@ def _bound(settings: object, agent: object, replicas: Replicas, episodes: int) -
         if isinstance(settings, LinUCB) and settings.scale == 1 and (settings.radius == "theory" or known.horizon == 1):
             rho = zero if agent.confidence is None else agent.confidence.largest_rho
             return np.asarray(theorem_2(constants, rho, episodes, settings.delta))
-        if isinstance(settings, LinPSRL) and known.horizon == 1:
+        if isinstance(settings, LinPSRL) and settings.inflation == "1" and known.horizon == 1:
             return np.asarray(theorem_1(constants, zero, episodes))
     return np.full(len(replicas), np.nan)
 

@@ -1,14 +1,25 @@
 """LinPSRL and LinUCB, the paper's linear algorithms, with exact regret, confidence sets and bounds.
 
-NumPy and SciPy only, but for gym_view. Reading order: mdps, families, statistics, confidence, planning, agents, run,
-regret, bounds.
+NumPy and SciPy only, but for gym_view. Reading order: mdps, families, statistics, confidence, planning, agents,
+boldness, tabular, run, regret, bounds, self_normalised.
 
 May import: bayes, config.seeding, config.settings. Never: torch.
 """
 
 from bdqn.linear.families import FAMILIES
 from bdqn.linear.mdps import MDP, Known, Replicas
-from bdqn.linear.recipes import AGENTS, LSVIUCB, PSRL, LinPSRL, LinUCB, LSVIBoltzmann, LSVIEpsilon, PriorScaleWarning
+from bdqn.linear.recipes import (
+    AGENTS,
+    LSVIUCB,
+    PSRL,
+    UCBVI,
+    UCRL2,
+    LinPSRL,
+    LinUCB,
+    LSVIBoltzmann,
+    LSVIEpsilon,
+    PriorScaleWarning,
+)
 from bdqn.linear.run import Curves, play, run
 
 __all__ = [
@@ -17,6 +28,8 @@ __all__ = [
     "LSVIUCB",
     "MDP",
     "PSRL",
+    "UCBVI",
+    "UCRL2",
     "Curves",
     "Known",
     "LSVIBoltzmann",

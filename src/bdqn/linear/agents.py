@@ -1,7 +1,7 @@
 """LinPSRL and LinUCB (Algorithms 1 and 2), and the agents that they are compared with.
 
 All linear agents share one backward pass, ``bdqn.linear.planning``. They differ in the judge that they pass to it:
-compare ``linucb`` and ``linpsrl``.
+compare ``linucb`` and ``linpsrl``. Agents that count states instead are in ``bdqn.linear.tabular``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Literal, Protocol
 import numpy as np
 
 from bdqn.bayes.posterior import Prior
+from bdqn.linear.boldness import Boldness
 from bdqn.linear.confidence import Confidence, ConfidenceSet
 from bdqn.linear.draws import Draws
-from bdqn.linear.mdps import Array, Known, optimal_q
+from bdqn.linear.mdps import Array, Known
 from bdqn.linear.planning import Belief, Guess, Judge, Step, look_back
 from bdqn.linear.statistics import Episodes, Memory, Statistics
 
@@ -24,9 +25,10 @@ TIE = 1e-9  # indices closer than this differ only by rounding
 
 @dataclass(frozen=True)
 class Plan:
-    """An agent's policy for the next episode, and the confidence sets behind it, if any."""
+    """An agent's policy for the next episode, the Q-function that it comes from, and the confidence sets, if any."""
 
     policy: Array  # (R, H, S, A) probabilities
+    q: Array  # (R, H, S, A)
     sets: tuple[ConfidenceSet, ...] = ()  # one per step
 
 
@@ -43,11 +45,14 @@ def linucb(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
     return belief.optimistic(), belief.pessimistic()
 
 
-def linpsrl(target: Literal["sample", "mean", "pessimistic"], inflation: float) -> Judge:
-    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst plausible Q-function)."""
+def linpsrl(target: Literal["sample", "mean", "pessimistic"], boldness: Boldness) -> Judge:
+    """Act on one draw from the posterior, teach the same draw (or the mean, or the worst plausible Q-function).
+
+    The draw is as many times wider than the posterior as ``boldness`` says.
+    """
 
     def judge(belief: Belief, draws: Draws) -> tuple[Guess, Guess]:
-        drawn = Guess(belief.posterior.at(inflation * draws.normal(belief.posterior.dim)))
+        drawn = Guess(belief.posterior.at(boldness.inflation[:, None] * draws.normal(belief.posterior.dim)))
         return drawn, {"sample": drawn, "mean": belief.expected(), "pessimistic": belief.pessimistic()}[target]
 
     return judge
@@ -94,58 +99,37 @@ def boltzmann(temperature: float) -> Policy:
 
 @dataclass
 class LinearAgent:
-    """Statistics, a judge and a policy."""
+    """Statistics, a judge and a policy; ``boldness`` is that of the judge's draws."""
 
     known: Known
     prior: Prior
     judge: Judge
     policy: Policy = greedy
     confidence: Confidence | None = None
+    boldness: Boldness | None = None
     memory: Statistics = field(init=False)
 
     def __post_init__(self) -> None:
         self.memory = Statistics(self.known.features)
 
     def steps(self, memory: Memory, draws: Draws) -> list[Step]:
-        """The plan, given the content of a memory."""
+        """The plan of the next episode, given the content of a memory."""
+        if self.boldness is not None:
+            self.boldness.choose(draws)
         return look_back(memory, self.known, self.prior, self.judge, self.confidence, draws)
 
     def plan(self, draws: Draws) -> Plan:
         steps = self.steps(self.memory, draws)
-        index = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
+        q = np.stack([step.belief.q(step.act) for step in steps], axis=1)  # (R, H, S, A)
         # The sets bound an agent's regret only if it acts optimistically.
         optimistic = self.judge is linucb
-        return Plan(self.policy(index), tuple(step.set for step in steps if step.set is not None and optimistic))
+        return Plan(self.policy(q), q, tuple(step.set for step in steps if step.set is not None and optimistic))
 
     def observe(self, played: Episodes) -> None:
         self.memory.add(played)
+        self.observe_returns(played.rewards @ self.known.discounts)
 
-
-class TabularPSRL:
-    """Exact posterior sampling for reinforcement learning (Osband et al. 2013): draw an MDP, act optimally in it.
-
-    Transitions are Dirichlet and mean rewards Gaussian, independently per state, action and step. Features are unused.
-    """
-
-    def __init__(self, known: Known, prior_count: float, reward_prior_var: float, noise_var: float) -> None:
-        shape = known.features.shape[:-1]  # (R, H, S, A)
-        self._known = known
-        self._ridge, self._noise_var = noise_var / reward_prior_var, noise_var
-        self._counts = np.full((*shape, known.states), prior_count / known.states)
-        self._visits = np.zeros(shape)
-        self._reward_sums = np.zeros(shape)
-        self._replica, self._step = np.ogrid[: shape[0], : shape[1]]
-
-    def plan(self, draws: Draws) -> Plan:
-        precision = self._visits + self._ridge
-        rewards = self._reward_sums / precision + np.sqrt(self._noise_var / precision) * draws.normal(
-            *self._visits.shape[1:]
-        )
-        return Plan(greedy(optimal_q(rewards, draws.dirichlet(self._counts), self._known.gamma)))
-
-    def observe(self, played: Episodes) -> None:
-        where = (self._replica, self._step, played.states, played.actions)
-        self._visits[where] += 1
-        self._reward_sums[where] += played.rewards
-        before = tuple(np.broadcast_to(index, played.states.shape)[:, :-1] for index in where)
-        self._counts[(*before, played.states[:, 1:])] += 1
+    def observe_returns(self, returns: Array) -> None:
+        """Learn what an episode has returned (R,): all that boldness depends on."""
+        if self.boldness is not None:
+            self.boldness.add(returns)

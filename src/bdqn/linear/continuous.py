@@ -17,7 +17,7 @@ from bdqn.linear.agents import LinearAgent
 from bdqn.linear.draws import Draws, choose
 from bdqn.linear.mdps import Array, Known
 from bdqn.linear.planning import Belief, Step
-from bdqn.linear.recipes import PSRL, Settings
+from bdqn.linear.recipes import TABULAR, Settings
 
 FeatureFunction = Callable[[int, Any], Array]  # step h = 0..H-1 and observation -> (A, d)
 
@@ -114,8 +114,8 @@ class FeatureAgent:
         if horizon < 1:
             raise ValueError(f"horizon must be at least 1, not {horizon}.")
         nothing_known = np.empty((1, horizon, 0, actions, dim))  # no state is known in advance
-        if isinstance(settings, PSRL):
-            raise TypeError("PSRL counts states and cannot use features: choose a linear agent.")
+        if isinstance(settings, tuple(TABULAR.values())):
+            raise TypeError(f"{type(settings).__name__} counts states and cannot use features: choose a linear agent.")
         agent = settings.make(Known(nothing_known, gamma, sigma, feature_norm, weight_norm))
         assert isinstance(agent, LinearAgent)
         self._agent, self._features = agent, features
@@ -158,6 +158,8 @@ class FeatureAgent:
                 raise ValueError(f"The reward at step {h + 1} is {reward!r}: rewards must be finite.")
             next_row = -1 if h == last else self._memory.at[h + 1].count
             self._memory.at[h].add(phi, action, reward, next_row)
+        rewards = np.array([reward for _, _, reward in episode])
+        self._agent.observe_returns(self._agent.known.discounts[None, : len(rewards)] @ rewards)
 
 
 def play(env: Environment, agent: FeatureAgent, episodes: int, seed: int = 0) -> Array:

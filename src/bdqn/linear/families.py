@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bdqn.config.settings import setting
-from bdqn.linear.mdps import MDP, Array
+from bdqn.linear.mdps import MDP, Array, Replicas
 
 
 class Family(Protocol):
@@ -41,15 +41,40 @@ class LinearQ:
         features = np.concatenate([unit_vectors(rng, (*shape, self.dim - 1)), np.ones((*shape, 1))], axis=-1)
         weights = scale * unit_vectors(rng, (self.horizon, self.dim - 1))
         transitions = rng.dirichlet(np.ones(self.states), size=shape)
-        rewards = np.empty(shape)
-        value_ahead, constant = np.zeros(self.states), 0.0
+        q, constant = np.empty(shape), 0.0
         for h in reversed(range(self.horizon)):
             constant = self.gamma * constant + 2 * scale
-            q = features[h, ..., :-1] @ weights[h] + constant
-            rewards[h] = q - self.gamma * transitions[h] @ value_ahead
-            value_ahead = q.max(-1)
-        rewards = np.maximum(rewards, 0.0)  # rounding can leave -1e-17
+            q[h] = features[h, ..., :-1] @ weights[h] + constant
+        rewards = np.maximum(rewards_of(q, transitions, self.gamma), 0.0)  # rounding can leave -1e-17
         return MDP("linear-q", features, rewards, transitions, uniform(self.states), self.gamma, self.noise)
+
+
+@dataclass(frozen=True)
+class GaussianQ:
+    """Linear Q* with weights from a Gaussian prior: the mean regret over instances is Theorem 1's Bayesian regret.
+
+    omega*_h ~ N(prior_mean, prior_std^2 I), independently at each step. Features lie in the simplex, so that Q* is a
+    mean of weights; rewards follow as in linear-q, and may be negative. LinPSRL has this prior with the same prior_mean
+    and prior_var = prior_std^2.
+    """
+
+    states: int = setting(8, "states", minimum=1)
+    actions: int = setting(3, "actions", minimum=1)
+    dim: int = setting(4, "features", minimum=1)
+    horizon: int = setting(1, "steps per episode", minimum=1)
+    prior_mean: float = setting(0.5, "mean of each weight", minimum=0, maximum=1)
+    prior_std: float = setting(0.1, "standard deviation of each weight; V* must stay in [0, 1]", minimum=0, maximum=0.1)
+    noise: float = setting(0.1, "standard deviation of the rewards' noise", minimum=0)
+
+    def make(self, rng: np.random.Generator) -> MDP:
+        shape = (self.horizon, self.states, self.actions)
+        features = rng.dirichlet(np.full(self.dim, 0.5), size=shape)
+        weights = self.prior_mean + self.prior_std * rng.standard_normal((self.horizon, self.dim))
+        transitions = rng.dirichlet(np.ones(self.states), size=shape)
+        rewards = rewards_of((features @ weights[:, None, :, None])[..., 0], transitions, gamma=1.0)
+        start = uniform(self.states)
+        name, noise = "gaussian-q", self.noise
+        return MDP(name, features, rewards, transitions, start, reward_noise=noise, reward_range=(-1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -205,6 +230,7 @@ class Coverage:
 
 FAMILIES: dict[str, type[Family]] = {
     "linear-q": LinearQ,
+    "gaussian-q": GaussianQ,
     "linear-mdp": LinearMDP,
     "bandit": Bandit,
     "river-swim": RiverSwim,
@@ -215,10 +241,21 @@ FAMILIES: dict[str, type[Family]] = {
 }
 
 
+def instances(family: Family, count: int, first: int = 0) -> Replicas:
+    """Random problems of one family, side by side; instance i has seed ``first`` + i."""
+    return Replicas.of([family.make(np.random.default_rng(first + i)) for i in range(count)])
+
+
 def unit_vectors(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """Uniform random directions along the last axis."""
     vectors = rng.standard_normal(shape)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+
+
+def rewards_of(q: Array, transitions: Array, gamma: float) -> Array:
+    """The rewards that make ``q`` optimal: r_h = Q_h - gamma E V_{h+1}. (H, S, A)"""
+    ahead = np.concatenate([q[1:].max(-1), np.zeros((1, q.shape[1]))])  # (H, S)
+    return np.stack([q_h - gamma * p_h @ value for q_h, p_h, value in zip(q, transitions, ahead, strict=True)])
 
 
 def uniform(states: int) -> Array:

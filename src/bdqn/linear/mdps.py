@@ -162,6 +162,11 @@ class Known:
     def dim(self) -> int:
         return int(self.features.shape[-1])
 
+    @property
+    def discounts(self) -> Array:
+        """gamma^{h-1}. (H,)"""
+        return np.asarray(float(self.gamma) ** np.arange(self.horizon))
+
 
 @dataclass(frozen=True, eq=False)
 class Replicas:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,7 +15,6 @@ from bdqn.config.settings import setting
 from bdqn.linear.agents import (
     Agent,
     LinearAgent,
-    TabularPSRL,
     boltzmann,
     epsilon_greedy,
     linpsrl,
@@ -22,8 +22,10 @@ from bdqn.linear.agents import (
     lsvi,
     lsvi_ucb,
 )
+from bdqn.linear.boldness import Boldness
 from bdqn.linear.confidence import Confidence
-from bdqn.linear.mdps import Known
+from bdqn.linear.mdps import Array, Known
+from bdqn.linear.tabular import Counts, TabularAgent, psrl, ucbvi, ucrl2
 
 NOISE_WHERE_THERE_IS_NONE = 0.1  # a posterior needs positive noise
 
@@ -99,7 +101,11 @@ class LinPSRL:
     noise_std: float | None = setting(None, "standard deviation of a target's noise; none: the problem's sigma")
     prior_var: float | None = setting(None, "prior variance of each weight; none: L_omega^2 / d")
     prior_mean: float = setting(0.0, "prior mean of each weight")
-    inflate: bool = setting(False, "draws sqrt(d) times wider, as frequentist bounds for Thompson sampling require")
+    inflation: str = setting(
+        "1",
+        "how many times wider than the posterior draws are: a number; sqrt-d, as frequentist bounds for Thompson "
+        "sampling require; or several, such as 0.1/1/10, of which each episode has one, by what each has returned",
+    )
     radius: Literal["theory", "paper", "data"] = setting("data", "for target pessimistic: theory, paper or data")
     delta: float = setting(0.1, "for target pessimistic: the sets may fail with this probability")
 
@@ -108,11 +114,25 @@ class LinPSRL:
         for name in ("noise_std", "prior_var"):
             if getattr(self, name) is not None:
                 _require_within(name, getattr(self, name), 0, np.inf)
+        self.inflations(dim=1)
+
+    def inflations(self, dim: int) -> list[float]:
+        """The inflations that ``inflation`` names, with d features."""
+        try:
+            numbers = [np.sqrt(dim) if word == "sqrt-d" else float(word) for word in self.inflation.split("/")]
+            for number in numbers:
+                _require_within("inflation", number, 0, np.inf)
+        except ValueError:
+            raise ValueError(
+                f"inflation must be a positive number, sqrt-d, or several of them such as 0.1/1/10, not "
+                f"{self.inflation!r}."
+            ) from None
+        return numbers
 
     def make(self, known: Known) -> LinearAgent:
         widest = known.weight_norm**2 / known.dim
         prior_var = widest if self.prior_var is None else self.prior_var
-        if prior_var < widest * (1 - 1e-9):
+        if self.prior_mean == 0 and prior_var < widest * (1 - 1e-9):  # how far weights are from another mean is unknown
             warnings.warn(
                 f"The prior variance {prior_var:.3g} is below L_omega^2 / d = {widest:.3g} (lambda above sigma^2 d / "
                 "L_omega^2): the prior nearly rules out the true weights, so regret can be linear. Raise prior_var.",
@@ -123,8 +143,9 @@ class LinPSRL:
         confidence = None
         if self.target == "pessimistic":
             confidence = Confidence(known, ridge=prior.ridge, kind=self.radius, delta=self.delta)
-        inflation = np.sqrt(known.dim) if self.inflate else 1.0
-        return LinearAgent(known, prior, linpsrl(self.target, inflation), confidence=confidence)
+        boldness = Boldness(self.inflations(known.dim), replicas=len(known.features))
+        judge = linpsrl(self.target, boldness)
+        return LinearAgent(known, prior, judge, confidence=confidence, boldness=boldness)
 
 
 @dataclass(frozen=True)
@@ -192,16 +213,68 @@ class PSRL:
         if self.noise_std is not None:
             _require_within("noise_std", self.noise_std, 0, np.inf)
 
-    def make(self, known: Known) -> TabularPSRL:
+    def make(self, known: Known) -> TabularAgent:
         noise_var = _noise_std(known, self.noise_std) ** 2
-        return TabularPSRL(known, self.prior_count, self.reward_prior_var, noise_var)
+        return TabularAgent(Counts(known, self.prior_count), psrl(known.gamma, self.reward_prior_var, noise_var))
 
 
+@dataclass(frozen=True)
+class Optimistic:
+    """What UCBVI and UCRL2 share: how far means of n observations may be off, for all n, with probability 1 - delta."""
+
+    delta: float = setting(0.1, "planned values may be below V* with this probability")
+    scale: float = setting(1.0, "multiplies what is added for optimism; there is no guarantee below 1", minimum=0)
+    noise_std: float | None = setting(
+        None, "sub-Gaussian scale of a target's noise; none: the problem's sigma", minimum=0
+    )
+
+    def __post_init__(self) -> None:
+        _require_within("delta", self.delta, 0, 1)
+
+    def radius(self, known: Known, std: float, log_events: float) -> Callable[[Array], Array]:
+        """scale std sqrt(2 log(events H S A n (n + 1) / delta) / n) after n visits, and 1, the range of V*, after none.
+
+        Hoeffding's inequality fails with probability delta / (H S A n (n + 1)) at one cell and n: in sum, with delta.
+        """
+        cells = np.log(np.prod(known.features.shape[1:-1]) / self.delta)
+
+        def radius(visits: Array) -> Array:
+            n = np.maximum(visits, 1)
+            return np.where(
+                visits > 0, self.scale * std * np.sqrt(2 * (log_events + cells + np.log(n * (n + 1))) / n), 1
+            )
+
+        return radius
+
+    def sigma(self, known: Known) -> float:
+        return known.sigma if self.noise_std is None else self.noise_std
+
+
+@dataclass(frozen=True)
+class UCBVI(Optimistic):
+    """Tabular optimism by bonuses (Azar et al. 2017), with Hoeffding's bonus."""
+
+    def make(self, known: Known) -> TabularAgent:
+        return TabularAgent(Counts(known), ucbvi(known.gamma, self.radius(known, self.sigma(known), 0.0)))
+
+
+@dataclass(frozen=True)
+class UCRL2(Optimistic):
+    """Tabular optimism over plausible models (Jaksch et al. 2010), for episodes of H steps."""
+
+    def make(self, known: Known) -> TabularAgent:
+        # Half of delta each. The 1-norm is the largest of 2^S sums with signs, each of a variable of scale 1.
+        rewards = self.radius(known, self.sigma(known), np.log(2))
+        transitions = self.radius(known, 1.0, np.log(2) + known.states * np.log(2))
+        return TabularAgent(Counts(known), ucrl2(known.gamma, rewards, transitions))
+
+
+TABULAR: dict[str, type[Settings]] = {"psrl": PSRL, "ucbvi": UCBVI, "ucrl2": UCRL2}  # these use no features
 AGENTS: dict[str, type[Settings]] = {
     "linpsrl": LinPSRL,
     "linucb": LinUCB,
     "lsvi-epsilon": LSVIEpsilon,
     "lsvi-boltzmann": LSVIBoltzmann,
     "lsvi-ucb": LSVIUCB,
-    "psrl": PSRL,
+    **TABULAR,
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bdqn.linear.agents import Plan
 from bdqn.linear.confidence import ConfidenceSet
 from bdqn.linear.mdps import Array, Replicas, policy_value
 from bdqn.linear.statistics import Episodes
@@ -25,7 +26,13 @@ def trajectory_regret(replicas: Replicas, played: Episodes) -> Array:
     rows, steps = np.ogrid[: len(replicas), : played.states.shape[1]]
     q = replicas.q_star[rows, steps, played.states]  # (R, H, A)
     taken = np.take_along_axis(q, played.actions[..., None], axis=-1)[..., 0]
-    return np.asarray((q.max(-1) - taken) @ replicas.gamma ** np.arange(q.shape[1]))
+    return np.asarray((q.max(-1) - taken) @ replicas.known.discounts)
+
+
+def optimistic(replicas: Replicas, plan: Plan) -> Array:
+    """The probability that an episode starts where its planned value is at least V*. (R,)"""
+    above = plan.q[:, 0].max(-1) >= replicas.q_star[:, 0].max(-1)
+    return np.asarray((replicas.start * above).sum(-1))
 
 
 def certificate(sets: Sequence[ConfidenceSet], played: Episodes, gamma: float) -> Array:

@@ -69,12 +69,11 @@ def run(
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, not {episodes}.")
     exact, trajectory, returns, certified = np.empty((4, len(replicas), episodes))
-    discount = replicas.gamma ** np.arange(replicas.rewards.shape[1])
     has_sets = False
     for t, (plan, played) in zip(range(episodes), play(replicas, agent, seeds), strict=False):
         exact[:, t] = exact_regret(replicas, plan.policy)
         trajectory[:, t] = trajectory_regret(replicas, played)
-        returns[:, t] = played.rewards @ discount
+        returns[:, t] = played.rewards @ replicas.known.discounts
         has_sets = bool(plan.sets)
         if has_sets:
             certified[:, t] = certificate(plan.sets, played, replicas.gamma)
