@@ -17,6 +17,7 @@ from bdqn.linear.continuous import FeatureAgent
 from bdqn.linear.draws import Draws
 from bdqn.linear.families import Bandit, LinearQ, RiverSwim, instances
 from bdqn.linear.planning import Belief, Guess
+from bdqn.qlearning.boldness import Bold
 from bdqn.qlearning.boldness import Boldness as DeepBoldness
 from support.linear import linear_agent, the_same
 
@@ -69,7 +70,8 @@ def test_with_two_inflations_it_is_the_deep_agents_rule() -> None:
             return np.full((1, *shape), rng.now)
 
     rng, draws = Recorded(), Numbers([0], "agent")
-    deep, linear = DeepBoldness(0.5, 0.9, 1, rng), Boldness([0.1, 10.0], 1)
+    rule = Bold(decay=0.5, decay_unlike=0.5, leaves_loops=False)
+    deep, linear = DeepBoldness(rule, 0.9, 1, rng), Boldness([0.1, 10.0], 1)
     nature = np.random.default_rng(1)
     kinds = []
     for episode in range(400):
