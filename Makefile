@@ -13,7 +13,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
 
 test: check browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped, and say so.
 browser:

@@ -203,15 +203,21 @@ def test_fits_to_few_transitions_prepare_more_draws() -> None:
     assert [head._affordable(rows) for rows in (0, 1000, 2000, 100_000)] == [(30, 100), (10, 100), (5, 50), (3, 10)]
 
 
-def test_it_acts_by_the_features_of_the_last_fit() -> None:
-    as_fitted, as_trained = (
-        bdqn.make("bdqn-explore", "CartPole-v1", act_as_fitted=fitted, **SMALL).learn(340).agent
-        for fitted in (True, False)
-    )
-    obs = np.ones((1, 4), np.float32)
-    for agent, network in ((as_fitted, as_fitted.target), (as_trained, as_trained.online)):
-        assert not agent.targets.in_sync  # trained since
-        assert np.array_equal(agent.features(obs), network.features(agent.tensor(obs)).detach())
+@pytest.mark.parametrize(
+    ("env", "when", "acting"),
+    [
+        ("bdqn/RiverSwim-v0", "always", "target"),
+        ("bdqn/RiverSwim-v0", "recurring", "target"),
+        ("CartPole-v1", "always", "target"),
+        ("CartPole-v1", "recurring", "online"),
+        ("CartPole-v1", "never", "online"),
+    ],
+)
+def test_it_acts_by_the_features_of_the_last_fit(env: str, when: str, acting: str) -> None:
+    learner = bdqn.make("bdqn-explore", env, act_as_fitted=when, **SMALL).learn(340)
+    agent, obs = learner.agent, learner.envs.obs
+    assert not agent.targets.in_sync  # trained since
+    assert np.array_equal(agent.features(obs), getattr(agent, acting).features(agent.tensor(obs)).detach())
 
 
 def test_fits_follow_the_growth_of_the_data() -> None:

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bdqn.agents import bdqn, bdqn_deep
 from bdqn.config.settings import SettingError, setting
@@ -18,6 +19,7 @@ from bdqn.config.settings import SettingError, setting
 if TYPE_CHECKING:
     from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
     from bdqn.qlearning.choices import Choices
+    from bdqn.replay.duplicates import Recurrence
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,10 @@ class Settings(bdqn_deep.Settings):
         True, "where outcomes of an action differ, bold draws take none of them for certain"
     )
     leave_loops: bool = setting(True, "a bold draw that goes round in circles is replaced by another")
-    act_as_fitted: bool = setting(True, "act by the features of the last fit rather than by those of today")
+    act_as_fitted: Literal["always", "recurring", "never"] = setting(
+        "always",
+        "act by the features of the last fit rather than by those of today; recurring: where transitions recur",
+    )
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
     adapt: bool = setting(True, "prior features and the range of unbounded observations follow the data")
     refit_growth: float = setting(0.05, "fit when the data have grown by this share; 0: at fixed intervals", minimum=0)
@@ -88,7 +93,7 @@ def choices(settings: Settings) -> Choices:
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
         bold=Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops) if bold else None,
-        acts_as_fitted=settings.act_as_fitted and bool(settings.refit_growth) and settings.last_layer == "regression",
+        acts_as_fitted=_acts_as_fitted(settings),
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
@@ -98,6 +103,14 @@ def choices(settings: Settings) -> Choices:
             adapts=settings.adapt and bool(settings.refit_growth),
         ),
     )
+
+
+def _acts_as_fitted(settings: Settings) -> Callable[[Recurrence], bool]:
+    from bdqn.qlearning.choices import always, never, where_transitions_recur
+
+    if not settings.refit_growth or settings.last_layer != "regression":
+        return never
+    return {"always": always, "recurring": where_transitions_recur, "never": never}[settings.act_as_fitted]
 
 
 def _scale_free(settings: Settings) -> MakeHead:

@@ -100,7 +100,8 @@ class QAgent:
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
         """phi at these observations (batch, *obs)."""
-        network = self.target if self.choices.acts_as_fitted else self.online
+        as_fitted = self.last_layer is not None and self.choices.acts_as_fitted(self.last_layer.recurrence)
+        network = self.target if as_fitted else self.online
         return network.features(self.tensor(obs))
 
     def view(self, obs: NDArray[Any], index: Index = None, allowed: Allowed = None) -> QView:

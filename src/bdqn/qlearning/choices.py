@@ -14,6 +14,7 @@ from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
 from bdqn.qlearning.targets import Bootstrap
 from bdqn.qlearning.view import QView
+from bdqn.replay.duplicates import Recurrence
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
 
@@ -37,6 +38,21 @@ def optimistic(scale: float) -> Policy:
     return upper_bound
 
 
+def always(recurrence: Recurrence) -> bool:
+    """However often transitions recur."""
+    return True
+
+
+def never(recurrence: Recurrence) -> bool:
+    """However often transitions recur."""
+    return False
+
+
+def where_transitions_recur(recurrence: Recurrence) -> bool:
+    """Where most of them were met before."""
+    return recurrence.is_common
+
+
 @dataclass(frozen=True)
 class Masks:
     """Each transition is given, for ever, to some of the head's members: to each with this probability."""
@@ -55,7 +71,7 @@ class Choices:
     bootstrap: Bootstrap
     fit: Fit | None = None  # when the last layer is fitted in closed form; None: gradients train it
     bold: Bold | None = None  # bold draws beside modest ones; None: none are bold
-    acts_as_fitted: bool = False  # by the features that the last layer was fitted to, rather than by those of today
+    acts_as_fitted: Callable[[Recurrence], bool] = never  # by the features of the last fit, rather than today's
     masks: Masks | None = None
     frozen_prior: MakeFrozenPrior | None = None  # a frozen random module beside the torso
     copies: int = 1  # how many numbers the head trains for each weight of the dense layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from bdqn.qlearning.growth import Growth, GrowthClock
 from bdqn.qlearning.regression import RegressionData, RegressionSource
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.duplicates import Recurrence
 
 if TYPE_CHECKING:
     from bdqn.qlearning.online_fit import Online
@@ -64,6 +65,7 @@ class LastLayerFit:
         """``rngs`` are the agent's, of which it uses "refit" and "draw"."""
         self.choice = fit
         self.due = False  # true between decisions only where a fit was interrupted
+        self.recurrence = Recurrence()  # of the transitions of the last fit
         self._clock = None if fit.growth is None else GrowthClock(fit.growth)
         self._head, self._target_head = regression_head(targets.online.head), regression_head(targets.target.head)
         self._draws, self._rng, self._draw_rng = draws, rngs["refit"], rngs["draw"]
@@ -109,6 +111,7 @@ class LastLayerFit:
         metrics = {} if unseen is None else calibration(self._head, unseen)
         self._head.fit(data.moments, data.transitions, self._draw_rng)
         self._target_head.copy_fit(self._head)
+        self.recurrence = data.recurrence
         self._draws.fitted(data.recurrence)
         metrics |= self._watch.fitted(self._head, data.some_phi, self._draws.training, data.moments)
         return metrics | self._draws.metrics(data.some_phi)
@@ -127,12 +130,12 @@ class LastLayerFit:
         return self._source.unseen(self.choice.shortest_interval, self.choice.bootstrap)
 
     def state(self) -> dict[str, Any]:
-        grown = {} if self._clock is None else {"last_due": self._clock.last_due}
-        return {"refit_due": self.due, "spread_watch": vars(self._watch), **grown}
+        last = {} if self._clock is None else {"last_due": self._clock.last_due, "recurrence": asdict(self.recurrence)}
+        return {"refit_due": self.due, "spread_watch": vars(self._watch), **last}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.due = bool(state["refit_due"])
         if self._clock is not None:
-            self._clock.last_due = int(state["last_due"])
+            self._clock.last_due, self.recurrence = int(state["last_due"]), Recurrence(**state["recurrence"])
         vars(self._watch).update({name: state["spread_watch"][name] for name in vars(self._watch)})
