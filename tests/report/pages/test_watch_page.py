@@ -70,6 +70,15 @@ def test_the_kind_of_draw_that_acts_is_shown(tmp_path: Path, browser: Browser) -
     assert browser.run(status).startswith(f"Decision 400 of 400, {made.kind[-1]} draw: ")
 
 
+def test_a_bold_draw_far_out_leaves_the_beliefs_apart(tmp_path: Path, browser: Browser) -> None:
+    made, page = recording(), tmp_path / "watch.html"
+    page.write_text(watch_page(replace(made, draw=made.mean + 1e6, kind=("bold",) * 6)), encoding="utf-8")
+    browser.open(page)
+    browser.press("End")
+    means = browser.run("[...document.querySelectorAll('.mean-mark')].map(m => Number(m.getAttribute('x1')))")
+    assert means[0] > means[1] + 20, "Q is 5 and -5"
+
+
 def test_playing_leaves_the_learner_as_it_was(learner: bdqn.Learner) -> None:
     one, two = (record(learner, max_steps=4, seed=3) for _ in range(2))
     np.testing.assert_array_equal(one.draw, two.draw)

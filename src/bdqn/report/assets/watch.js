@@ -18,8 +18,10 @@ const drawn = (t, a) => (film.draw ?? film.mean)[t][a];
 
 // The axis of Q is as long throughout, so that widths can be compared; its centre follows the values.
 const ends = film.mean.map((row, t) => {
-  const low = row.map((mean, a) => Math.min(mean, middle(t, a) - 3 * spread(t, a), drawn(t, a)));
-  const high = row.map((mean, a) => Math.max(mean, middle(t, a) + 3 * spread(t, a), drawn(t, a)));
+  // Bold draws lie so far out that nothing else could be told apart: they stand at the edge.
+  const draw = (a) => (film.kind[t] === "bold" ? row[a] : drawn(t, a));
+  const low = row.map((mean, a) => Math.min(mean, middle(t, a) - 3 * spread(t, a), draw(a)));
+  const high = row.map((mean, a) => Math.max(mean, middle(t, a) + 3 * spread(t, a), draw(a)));
   return [Math.min(...low), Math.max(...high)];
 });
 const half = Math.max(...ends.map(([low, high]) => (high - low) / 2), 1e-9);
@@ -123,7 +125,7 @@ const go = (t) => {
     row.group.setAttribute("class", a === film.action[now] ? "chosen" : forbidden ? "forbidden" : "");
     row.mean.setAttribute("x1", x(mean));
     row.mean.setAttribute("x2", x(mean));
-    if (row.draw) row.draw.setAttribute("transform", `translate(${x(drawn(now, a))} ${floor})`);
+    if (row.draw) row.draw.setAttribute("transform", `translate(${Math.max(names, Math.min(right, x(drawn(now, a))))} ${floor})`);
     if (row.bell) row.bell.setAttribute("transform", `translate(${x(peak)} ${floor}) scale(${Math.max(0.3, x(peak + std) - x(peak))} ${floor - 8})`);
     if (row.chance) {
       row.chance.setAttribute("width", 40 * film.best[now][a]);
