@@ -111,4 +111,4 @@ class Boldness:
         self.kinds, self._total, self._weight, self._return, self._steps = (
             np.array(state[name]) for name in ("kinds", "total", "weight", "return", "steps")
         )
-        self._segments, self.recurrence = int(state["segments"]), Recurrence(**state["recurrence"])
+        self._segments, self.recurrence = int(state["segments"]), Recurrence.restored(state["recurrence"])

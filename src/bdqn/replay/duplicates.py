@@ -7,7 +7,7 @@ made again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -29,6 +29,11 @@ class Recurrence:
 
     distinct: float = 1.0  # share of the transitions that differ from one another
     chance: float = 0.0  # how probably an action that is taken once more, at the same observation, leads elsewhere
+
+    @classmethod
+    def restored(cls, state: Mapping[str, float]) -> Recurrence:
+        """From its fields as a checkpoint keeps them."""
+        return cls(float(state["distinct"]), float(state["chance"]))
 
     @property
     def is_common(self) -> bool:
