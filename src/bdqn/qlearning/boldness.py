@@ -3,8 +3,7 @@
 A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While nothing tells the two apart, bold draws
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
 other one with probability n^(-1/2): bold draws never stop looking, but take an ever smaller share of the segments.
-Where observations hardly recur there is no list of things that were never tried, to be worked off: bold draws see
-nothing that modest ones do not see, too, and take 1/n of the segments.
+Where observations hardly recur there is no list of untried actions to work off: losing bold draws take 1/n of them.
 """
 
 from __future__ import annotations

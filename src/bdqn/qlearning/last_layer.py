@@ -65,7 +65,7 @@ class LastLayerFit:
         """``rngs`` are the agent's, of which it uses "refit" and "draw"."""
         self.choice = fit
         self.due = False  # true between decisions only where a fit was interrupted
-        self.recurrence = Recurrence()  # of the transitions of the last fit, where fits follow the data's growth
+        self.recurrence = Recurrence()  # of the transitions of the last fit, where it sees all of the buffer
         self._clock = None if fit.growth is None else GrowthClock(fit.growth)
         self._head, self._target_head = regression_head(targets.online.head), regression_head(targets.target.head)
         self._draws, self._rng, self._draw_rng = draws, rngs["refit"], rngs["draw"]
@@ -111,8 +111,7 @@ class LastLayerFit:
         metrics = {} if unseen is None else calibration(self._head, unseen)
         self._head.fit(data.moments, data.transitions, self._draw_rng)
         self._target_head.copy_fit(self._head)
-        if self._clock is not None:
-            self.recurrence = data.recurrence
+        self.recurrence = data.recurrence
         self._draws.fitted(data.recurrence)
         metrics |= self._watch.fitted(self._head, data.some_phi, self._draws.training, data.moments)
         return metrics | self._draws.metrics(data.some_phi)

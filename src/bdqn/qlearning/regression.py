@@ -132,7 +132,7 @@ class RegressionSource:
         if len(env) > batch_size and not distinct:
             env, slot = self._replay.sample_index(batch_size, self._rng)
         env, slot, counts = self._duplicates.merge(env, slot)
-        recurrence = self._duplicates.recurrence(env, slot, counts)
+        recurrence = self._duplicates.recurrence(env, slot, counts) if distinct else Recurrence()
         if len(env) > batch_size:
             drawn = np.sort(self._rng.choice(len(env), batch_size, replace=False))
             env, slot, counts = env[drawn], slot[drawn], counts[drawn]
