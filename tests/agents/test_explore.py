@@ -220,6 +220,23 @@ def test_it_acts_by_the_features_of_the_last_fit(env: str, when: str, acting: st
     assert np.array_equal(agent.features(obs), getattr(agent, acting).features(agent.tensor(obs)).detach())
 
 
+@pytest.mark.parametrize(
+    ("env", "where", "used"),
+    [
+        ("bdqn/RiverSwim-v0", "recurring", True),
+        ("CartPole-v1", "recurring", False),
+        ("CartPole-v1", "always", True),
+    ],
+)
+def test_prior_features_take_part_where_transitions_recur(env: str, where: str, used: bool) -> None:
+    learner = bdqn.make("bdqn-explore", env, prior_where=where, **SMALL).learn(340)
+    agent, obs = learner.agent, learner.envs.obs
+    for network in (agent.online, agent.target):
+        frozen = network.features(agent.tensor(obs))[:, -64:]
+        assert bool(frozen.any()) == used
+    assert np.isfinite(agent.metrics["posterior/novelty"])  # known either way
+
+
 def test_fits_follow_the_growth_of_the_data() -> None:
     learner = bdqn.make("bdqn-explore", "CartPole-v1", **{**SMALL, "refit_growth": 0.5, "refit_most": 150})
     fitted: list[int] = []

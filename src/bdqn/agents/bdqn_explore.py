@@ -66,6 +66,9 @@ class Settings(bdqn_deep.Settings):
         "act by the features of the last fit rather than by those of today; recurring: where transitions recur",
     )
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
+    prior_where: Literal["always", "recurring"] = setting(
+        "recurring", "prior features: always, or only where most transitions recur; counts only with adapt"
+    )
     adapt: bool = setting(True, "prior features and the range of unbounded observations follow the data")
     refit_growth: float = setting(0.05, "fit when the data have grown by this share; 0: at fixed intervals", minimum=0)
     refit_least: int = setting(50, "decisions between such fits, at least", minimum=1)
@@ -86,6 +89,7 @@ def choices(settings: Settings) -> Choices:
         )
     deep = bdqn_deep.choices(settings)
     assert deep.fit is not None
+    features_are_kept = bool(settings.refit_growth) and settings.last_layer == "regression"
     growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most)
     bold = settings.value_spread and settings.boldness and settings.acting == "thompson"  # others act without draws
     return replace(
@@ -93,7 +97,7 @@ def choices(settings: Settings) -> Choices:
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
         bold=Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops) if bold else None,
-        acts_as_fitted=_acts_as_fitted(settings),
+        acts_as_fitted=_when(settings.act_as_fitted if features_are_kept else "never"),
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
@@ -101,16 +105,15 @@ def choices(settings: Settings) -> Choices:
             distinct=bool(settings.refit_growth),
             growth=growth if settings.refit_growth else None,
             adapts=settings.adapt and bool(settings.refit_growth),
+            uses_frozen=_when(settings.prior_where),
         ),
     )
 
 
-def _acts_as_fitted(settings: Settings) -> Callable[[Recurrence], bool]:
-    from bdqn.qlearning.choices import always, never, where_transitions_recur
+def _when(word: str) -> Callable[[Recurrence], bool]:
+    from bdqn.replay.duplicates import always, never, where_transitions_recur
 
-    if not settings.refit_growth or settings.last_layer != "regression":
-        return never
-    return {"always": always, "recurring": where_transitions_recur, "never": never}[settings.act_as_fitted]
+    return {"always": always, "recurring": where_transitions_recur, "never": never}[word]
 
 
 def _scale_free(settings: Settings) -> MakeHead:

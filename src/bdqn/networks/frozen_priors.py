@@ -17,8 +17,11 @@ from bdqn.networks.torsos import FourierFeatures, make_torso, output_width
 class FrozenPrior(nn.Module):
     """A module that gradients do not train."""
 
-    def adapt(self, seen: Tensor, recent: Tensor) -> tuple[float, ...]:
-        """Follow the data, given observations seen earlier and recently; metrics of that, if there are any."""
+    def adapt(self, seen: Tensor, recent: Tensor, *, in_use: bool) -> tuple[float, ...]:
+        """Follow the data, given observations seen earlier and recently; metrics of that, if there are any.
+
+        One that can be spared answers zeros while it is not ``in_use``.
+        """
         return ()
 
 
@@ -51,6 +54,8 @@ class FrozenFeatures(FrozenPrior):
     Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
     """
 
+    in_use: Tensor  # false: zeros instead, which cost nothing
+
     def __init__(
         self,
         spec: ObservationSpec,
@@ -65,12 +70,15 @@ class FrozenFeatures(FrozenPrior):
         super().__init__()
         self.torso = make_torso(spec, generator)
         self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
-        self._finest, self._is_image = lengthscale, spec.is_image
+        self._finest, self._is_image, self._count = lengthscale, spec.is_image, count
+        self.register_buffer("in_use", torch.tensor(True))
 
     def forward(self, obs: Tensor) -> Tensor:
+        if not self.in_use:
+            return torch.zeros(len(obs), self._count, device=obs.device)
         return self.features.forward(self.torso.forward(obs))
 
-    def adapt(self, seen: Tensor, recent: Tensor) -> tuple[float, ...]:
+    def adapt(self, seen: Tensor, recent: Tensor, *, in_use: bool) -> tuple[float, ...]:
         """As fine as given, or coarser until recent observations are known: the lengthscale, and their novelty.
 
         A torso's output has no unit: where images hardly differ in it, the finest lengthscale is what they differ by.
@@ -80,4 +88,5 @@ class FrozenFeatures(FrozenPrior):
         finest = self._finest * min(1.0, differ or 1.0) if self._is_image else self._finest
         lengthscale, novelty = resolution(old, new, finest)
         self.features.coarsen(lengthscale / self._finest)
+        self.in_use.fill_(in_use)
         return lengthscale, novelty

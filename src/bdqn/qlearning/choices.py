@@ -14,7 +14,7 @@ from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
 from bdqn.qlearning.targets import Bootstrap
 from bdqn.qlearning.view import QView
-from bdqn.replay.duplicates import Recurrence
+from bdqn.replay.duplicates import Recurrence, never
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
 
@@ -36,21 +36,6 @@ def optimistic(scale: float) -> Policy:
         return upper_confidence(q.mean, q.std, scale, q.allowed)
 
     return upper_bound
-
-
-def always(recurrence: Recurrence) -> bool:
-    """However often transitions recur."""
-    return True
-
-
-def never(recurrence: Recurrence) -> bool:
-    """However often transitions recur."""
-    return False
-
-
-def where_transitions_recur(recurrence: Recurrence) -> bool:
-    """Where most of them were met before."""
-    return recurrence.is_common
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bdqn.qlearning.growth import Growth, GrowthClock
 from bdqn.qlearning.regression import RegressionData, RegressionSource
 from bdqn.qlearning.targets import Bootstrap, TDTargets
 from bdqn.replay.buffer import Batch, Replay
-from bdqn.replay.duplicates import Recurrence
+from bdqn.replay.duplicates import Recurrence, always
 
 if TYPE_CHECKING:
     from bdqn.qlearning.online_fit import Online
@@ -42,6 +42,7 @@ class Fit:
     distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike
     adapts: bool = False  # before a fit, frozen features and unbounded observations follow what has been seen
+    uses_frozen: Callable[[Recurrence], bool] = always  # where it adapts: whether frozen features take part
     online: Online | None = None  # updates of the posterior between fits
     from_minibatches: bool = False  # from what the updates have seen since the last fit, rather than from B replayed
 
@@ -85,7 +86,8 @@ class LastLayerFit:
     def prepare(self) -> dict[str, float]:
         """Let frozen features and the range of observations follow the data, in both networks."""
         with numpy_threads():
-            return self._source.adapt() if self.choice.adapts else {}
+            uses_frozen = self.choice.uses_frozen(self.recurrence)
+            return self._source.adapt(uses_frozen=uses_frozen) if self.choice.adapts else {}
 
     def collect(self, phi: Tensor, batch: Batch, target: Tensor) -> None:
         """What one update has seen; of no use to a fit that reads the replay buffer."""

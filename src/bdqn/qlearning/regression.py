@@ -53,7 +53,7 @@ class RegressionSource:
         """The data of a regression that has seen nothing."""
         return Moments.zero(self._head.dim, (self._head.num_actions,))
 
-    def adapt(self) -> dict[str, float]:
+    def adapt(self, *, uses_frozen: bool) -> dict[str, float]:
         """Bring unbounded observations to the range seen, and frozen features to the resolution that the data allow."""
         replay, online = self._replay, self._targets.online
         env, slot = replay.index()
@@ -65,7 +65,7 @@ class RegressionSource:
             past = self._rng.choice(max(first, 1), min(SEEN, max(first, 1)), replace=False)
             recent = first + self._rng.choice(len(env) - first, min(RECENT, len(env) - first), replace=False)
             seen, met = (self._targets.tensor(replay.observations(env[i], slot[i])) for i in (past, recent))
-            metrics = dict(zip(ADAPTED_METRICS, online.prior.adapt(seen, met), strict=False))
+            metrics = dict(zip(ADAPTED_METRICS, online.prior.adapt(seen, met, in_use=uses_frozen), strict=False))
         self._targets.sync()
         return metrics
 

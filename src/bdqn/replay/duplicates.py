@@ -46,6 +46,21 @@ class Recurrence:
         return self.chance <= 0.1
 
 
+def always(recurrence: Recurrence) -> bool:
+    """However often transitions recur."""
+    return True
+
+
+def never(recurrence: Recurrence) -> bool:
+    """However often transitions recur."""
+    return False
+
+
+def where_transitions_recur(recurrence: Recurrence) -> bool:
+    """Where most of them were met before."""
+    return recurrence.is_common
+
+
 class DuplicateFinder:
     """Which transitions of a replay memory are equal."""
 
