@@ -18,7 +18,10 @@ from bdqn.report.experiment import Page
 from bdqn.report.figures import COLORS, label
 from bdqn.sweep.plan import read_sweep
 
-FILES = ("size10.toml", "size14.toml", "sweep.toml", "size30.toml", "size40.toml", "size50.toml", "bsuite.toml")
+FILES = (
+    *("size10.toml", "size14.toml", "sweep.toml", "size30.toml", "size40.toml", "size50.toml", "bsuite.toml"),
+    *("default10.toml", "default20.toml", "default30.toml"),
+)
 STOCHASTIC = "stochastic.toml"
 LEVEL = 0.9  # of the interval of the growth
 Rows = list[dict[str, str]]

@@ -9,9 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 import bdqn
-from bdqn.qlearning.boldness import BOLD
+from bdqn.qlearning.acting import Actor
+from bdqn.qlearning.boldness import BOLD, MODEST
+from bdqn.replay.duplicates import Recurrence
 from bdqn.storage.checkpoints import Checkpoints
 
 SMALL = {"learning_starts": 100, "features": 16, "buffer_size": 2000, "prior_features": 64}
@@ -133,10 +136,10 @@ def test_bold_draws_act_where_they_are_chosen_and_never_train(num_envs: int) -> 
             continue
         bold, modest = ({row.numpy().tobytes() for row in pool} for pool in (head.bold_pool, head.pool))
         assert draws.training.numpy().tobytes() in modest
-        for kind, acting in zip(draws.boldness.kinds, draws.acting, strict=True):
-            assert acting.numpy().tobytes() in (bold if kind == BOLD else modest)
-            seen.add(int(kind))
-    assert seen == {0, 1}
+        for kind, acting in zip(draws.kinds, draws.acting, strict=True):
+            assert acting.numpy().tobytes() in (bold if kind == "bold" else modest)
+            seen.add(kind)
+    assert seen == {"modest", "bold"}
 
 
 def test_draws_that_leave_loops_see_more() -> None:
@@ -146,6 +149,58 @@ def test_draws_that_leave_loops_see_more() -> None:
         learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 24}, leave_loops=leaves, **SMALL)
         seen[leaves] = len({(step.next_obs.tobytes(), step.obs.tobytes()) for step in learner.steps(1500)})
     assert seen[True] > 1.3 * seen[False]
+
+
+def stuck_in_a_corner(reward: float, recurs: bool = True) -> Any:
+    """A modest draw that bumps into the same wall three times, the first time with a reward."""
+    learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(300)
+    draws = learner.agent.draws
+    draws.boldness.recurrence = Recurrence(kinds=10, distinct=0.1 if recurs else 0.9)
+    draws.boldness.kinds[:] = MODEST
+    draws.renew()
+    draws.start_episodes(np.array([0]))
+    for gained in (reward, 0.0, 0.0):
+        draws.advance(np.array([False]), np.array([gained]), np.zeros((1, 2), np.float32))
+    return learner
+
+
+def test_a_modest_draw_that_goes_round_in_circles_gives_way_to_a_bold_one() -> None:
+    draws = stuck_in_a_corner(0.0).agent.draws
+    assert draws.kinds == ("bold",)
+    assert any(np.array_equal(draws.acting[0], bold) for bold in draws._head.bold_pool)
+    assert draws.boldness.kinds.tolist() == [MODEST]  # which has this segment on its record
+    while draws.boldness.kinds[0] == BOLD or draws.kinds == ("bold",):  # until a modest segment begins
+        draws.advance(np.array([True]), np.array([0.0]), np.zeros((1, 2), np.float32))
+    assert any(np.array_equal(draws.acting[0], modest) for modest in draws._head.pool)
+
+
+@pytest.mark.parametrize(("reward", "recurs"), [(1.0, True), (0.0, False)])
+def test_circles_that_pay_and_circles_by_accident_go_on(reward: float, recurs: bool) -> None:
+    assert stuck_in_a_corner(reward, recurs).agent.draws.kinds == ("modest",)
+
+
+def test_a_draw_that_has_given_way_does_so_after_a_resume() -> None:
+    draws = stuck_in_a_corner(0.0).agent.draws
+    other = draws.apart(1, np.random.default_rng(0))
+    other.load_state(draws.state(), torch.device("cpu"))
+    assert other.kinds == ("bold",)
+
+
+@pytest.mark.parametrize(
+    ("env", "unlike", "by_chance"),
+    [("CartPole-v1", "uniform", True), ("CartPole-v1", "draws", False), ("bdqn/RiverSwim-v0", "uniform", False)],
+)
+def test_bold_segments_may_go_by_chance_where_nothing_recurs(env: str, unlike: str, by_chance: bool) -> None:
+    always_bold = {"bold_decay": 0.0, "bold_unlike": unlike}
+    learner = bdqn.make("bdqn-explore", env, **always_bold, **SMALL).learn(340)
+    agent, obs = learner.agent, learner.envs.obs
+    actor = Actor(agent, np.random.default_rng(0), greedy=False)
+    for actions in (
+        np.array([agent.act(obs)[0] for _ in range(200)]),
+        np.array([actor.choose(actor.view(obs))[0] for _ in range(200)]),
+    ):
+        assert (70 < actions.sum() < 130) == by_chance
+        assert (len(set(actions)) == 1) != by_chance
 
 
 def test_where_chance_decides_bold_draws_stay_and_take_less_for_granted() -> None:
@@ -245,3 +300,18 @@ def test_fits_follow_the_growth_of_the_data() -> None:
     agent.last_layer.run = lambda *a: (fitted.append(agent.steps), run(*a))[1]  # type: ignore[method-assign]
     learner.learn(700)
     assert fitted == [100, 150, 225, 338, 488, 638]  # 50 at least, half as much again, at most 150 later
+
+
+def test_where_transitions_recur_news_brings_the_next_fit_forward() -> None:
+    fitted: dict[float, list[int]] = {}
+    for news in (0.0, 0.02):
+        settings = {**SMALL, "refit_growth": 10.0, "refit_most": 2000, "refit_news": news}
+        learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 6}, **settings)
+        agent, fitted[news] = learner.agent, []
+        run = agent.last_layer.run
+        agent.last_layer.run = lambda *a, run=run, agent=agent, at=fitted[news]: (at.append(agent.steps), run(*a))[1]
+        learner.learn(2100)
+    assert fitted[0.0] == [100, 1100]
+    early = fitted[0.02]
+    assert early[:2] == [100, 1100]  # at the first fit nothing was known to recur
+    assert 3 <= len(early) < 15  # a grid of 36 has some 140 kinds of transition, and then there is no news

@@ -76,7 +76,7 @@ def test_a_restored_one_continues_exactly() -> None:
     rewards = np.random.default_rng(1).random((200, 2))
     ended = np.random.default_rng(2).random((200, 2)) < 0.2
     restored = make(num_envs=2)
-    whole.recurrence = cut.recurrence = Recurrence(distinct=0.2, chance=0.3)
+    whole.recurrence = cut.recurrence = Recurrence(kinds=7, distinct=0.2, chance=0.3)
     for i in range(200):
         whole.add(rewards[i], ended[i])
         (cut if i < 100 else restored).add(rewards[i], ended[i])

@@ -85,13 +85,13 @@ def recurrence_of(*transitions: tuple[int, int, int]) -> Recurrence:
 
 def test_chance_is_how_probably_the_same_action_leads_elsewhere() -> None:
     certain, by_chance = (1, 0, 2), [(1, 1, 3), (1, 1, 3), (1, 1, 4)]  # the pair (1, 1): 2 of 3 pairs of visits differ
-    assert recurrence_of(*[certain] * 4) == Recurrence(distinct=1 / 4, chance=0.0)
-    assert recurrence_of(*by_chance) == Recurrence(distinct=2 / 3, chance=pytest.approx(2 / 3))
-    assert recurrence_of(*[certain] * 5, *by_chance) == Recurrence(distinct=3 / 8, chance=pytest.approx(1 / 3))
+    assert recurrence_of(*[certain] * 4) == Recurrence(kinds=1, distinct=1 / 4, chance=0.0)
+    assert recurrence_of(*by_chance) == Recurrence(kinds=2, distinct=2 / 3, chance=pytest.approx(2 / 3))
+    assert recurrence_of(*[certain] * 5, *by_chance) == Recurrence(kinds=3, distinct=3 / 8, chance=pytest.approx(1 / 3))
 
 
 def test_what_was_met_once_says_nothing_of_chance() -> None:
-    assert recurrence_of((1, 0, 2), (1, 1, 3), (2, 0, 4)) == Recurrence(distinct=1.0, chance=0.0)
+    assert recurrence_of((1, 0, 2), (1, 1, 3), (2, 0, 4)) == Recurrence(kinds=3, distinct=1.0, chance=0.0)
 
 
 def test_transitions_to_other_masks_are_others() -> None:

@@ -18,6 +18,7 @@ from bdqn.config.settings import SettingError, setting
 
 if TYPE_CHECKING:
     from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
+    from bdqn.qlearning.boldness import Bold
     from bdqn.qlearning.choices import Choices
     from bdqn.replay.duplicates import Recurrence
 
@@ -57,10 +58,13 @@ class Settings(bdqn_deep.Settings):
     bold_decay_unlike: float = setting(
         1.0, "the same for bold draws where most transitions are unlike all others", minimum=1e-3
     )
+    bold_unlike: Literal["draws", "uniform"] = setting(
+        "draws", "what acts in bold segments where most transitions are unlike all others: draws, or chance"
+    )
     allow_for_chance: bool = setting(
         True, "where outcomes of an action differ, bold draws take none of them for certain"
     )
-    leave_loops: bool = setting(True, "a bold draw that goes round in circles is replaced by another")
+    leave_loops: bool = setting(True, "a draw that goes round in circles is replaced by a bold one")
     act_as_fitted: Literal["always", "recurring", "never"] = setting(
         "always",
         "act by the features of the last fit rather than by those of today; recurring: where transitions recur",
@@ -71,13 +75,15 @@ class Settings(bdqn_deep.Settings):
     )
     adapt: bool = setting(True, "prior features and the range of unbounded observations follow the data")
     refit_growth: float = setting(0.05, "fit when the data have grown by this share; 0: at fixed intervals", minimum=0)
+    refit_news: float = setting(
+        0.02, "where transitions recur, fit when this share of those that differ are new; 0: wait for growth", minimum=0
+    )
     refit_least: int = setting(50, "decisions between such fits, at least", minimum=1)
     refit_most: int = setting(1_000, "decisions between such fits, at most", minimum=1)
 
 
 def choices(settings: Settings) -> Choices:
     """bdqn-deep's choices with another prior, other draws and another schedule."""
-    from bdqn.qlearning.boldness import Bold
     from bdqn.qlearning.growth import Growth
 
     if settings.value_spread and settings.last_layer != "regression":
@@ -90,13 +96,12 @@ def choices(settings: Settings) -> Choices:
     deep = bdqn_deep.choices(settings)
     assert deep.fit is not None
     features_are_kept = bool(settings.refit_growth) and settings.last_layer == "regression"
-    growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most)
-    bold = settings.value_spread and settings.boldness and settings.acting == "thompson"  # others act without draws
+    growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most, settings.refit_news)
     return replace(
         deep,
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
-        bold=Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops) if bold else None,
+        bold=_bold(settings) if settings.value_spread and settings.boldness and settings.acting == "thompson" else None,
         acts_as_fitted=_when(settings.act_as_fitted if features_are_kept else "never"),
         fit=replace(
             deep.fit,
@@ -108,6 +113,13 @@ def choices(settings: Settings) -> Choices:
             uses_frozen=_when(settings.prior_where),
         ),
     )
+
+
+def _bold(settings: Settings) -> Bold:
+    from bdqn.qlearning.boldness import Bold
+
+    uniform = settings.bold_unlike == "uniform"
+    return Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops, uniform)
 
 
 def _when(word: str) -> Callable[[Recurrence], bool]:

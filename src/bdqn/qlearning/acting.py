@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bdqn.qlearning.draws import Draws
-from bdqn.qlearning.rules import Actions, Allowed, epsilon_greedy, uniform
+from bdqn.qlearning.rules import Actions, Allowed, epsilon_greedy, or_uniform, uniform
 
 if TYPE_CHECKING:
     from bdqn.qlearning.agent import QAgent
@@ -50,7 +50,8 @@ class Actor:
 
     def choose(self, view: QView) -> Actions:
         """One action for each environment."""
-        return choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
+        actions = choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
+        return or_uniform(actions, self._draws.at_random, self._rng, view.shape[1], view.allowed)
 
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         """Each environment has taken a decision; in some an episode ended with it."""

@@ -31,7 +31,7 @@ from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step
 from bdqn.qlearning.last_layer import NEVER
 from bdqn.qlearning.parts import make_draws, make_fit, make_generators, make_replay
-from bdqn.qlearning.rules import Actions, Allowed, uniform
+from bdqn.qlearning.rules import Actions, Allowed, or_uniform, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
 from bdqn.replay.buffer import Batch
@@ -95,7 +95,8 @@ class QAgent:
         rng = self.rngs["explore"]
         if self.steps < self.training.learning_starts or not self.online.head.fitted:
             return uniform(rng, len(obs), self.num_actions, allowed)
-        return self.choices.policy(self.view(obs, self.draws.acting, allowed), self.steps, rng)
+        actions = self.choices.policy(self.view(obs, self.draws.acting, allowed), self.steps, rng)
+        return or_uniform(actions, self.draws.at_random, rng, self.num_actions, allowed)
 
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:

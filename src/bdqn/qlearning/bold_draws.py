@@ -35,8 +35,10 @@ class BoldDraws(Draws):
         boldness: Boldness,
         loops: Loops | None = None,
     ) -> None:
-        """With ``loops``, a bold draw that goes round in circles is replaced by another one."""
+        """With ``loops``, a draw that goes round in circles is replaced by a bold one."""
         self.boldness, self._loops = boldness, loops
+        self._astray = np.zeros(num_envs, np.bool_)  # a modest draw went round in circles, so a bold one acts
+        self._gained = np.zeros(num_envs, np.bool_)  # a reward, in this segment
         super().__init__(head, redraw, num_envs, rng)
 
     def apart(self, num_envs: int, rng: np.random.Generator) -> Draws:
@@ -45,7 +47,16 @@ class BoldDraws(Draws):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return tuple(NAMES[kind] for kind in self.boldness.kinds)
+        return tuple(NAMES[int(bold)] for bold in self._is_bold)
+
+    @property
+    def at_random(self) -> NDArray[np.bool_]:
+        return self.boldness.at_random
+
+    @property
+    def _is_bold(self) -> NDArray[np.bool_]:
+        bold: NDArray[np.bool_] = self._astray | (self.boldness.kinds == BOLD)
+        return bold
 
     def fitted(self, recurrence: Recurrence) -> None:
         self.boldness.recurrence = recurrence
@@ -53,18 +64,32 @@ class BoldDraws(Draws):
 
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         switching = self.boldness.add(reward, ended)
+        self._astray &= ~switching
+        self._gained = ~switching & (self._gained | (reward > 0))
         if self._loops is not None and self.boldness.recurrence.is_exact:
-            switching |= self._loops.found(obs, self.boldness.kinds == BOLD, ended)
+            switching |= self._stuck(self._loops, obs, ended, switching)
         if self._redraw is not None and not self._redraw.steps and not self._redraw.acting_steps:
             switching &= ~ended  # there is a new draw anyway
         if switching.any():
             self._renew_acting(np.flatnonzero(switching))
         super().advance(ended, reward, obs)
 
+    def _stuck(
+        self, loops: Loops, obs: NDArray[Any], ended: NDArray[np.bool_], switching: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Where the draw that acts goes round in circles: for a modest one, without reward.
+
+        What modest draws know then leads nowhere, and from there on a bold draw acts.
+        """
+        bold = self._is_bold
+        circling = loops.found(obs, bold | self.boldness.recurrence.is_common, ended)
+        self._astray |= circling & ~bold & ~self._gained & ~switching
+        return circling & self._is_bold
+
     def _renew_acting(self, envs: NDArray[np.int64]) -> None:
         if self._loops is not None:
             self._loops.forget(envs)
-        bold = self.boldness.kinds[envs] == BOLD
+        bold = self._is_bold[envs]
         if self.training is None or self._redraw is None or not bold.any():
             super()._renew_acting(envs)
         else:
@@ -95,10 +120,12 @@ class BoldDraws(Draws):
 
     def state(self) -> dict[str, Any]:
         loops = {} if self._loops is None else {"loops": self._loops.state()}
-        return {**super().state(), "boldness": self.boldness.state(), **loops}
+        segment = {"astray": self._astray, "gained": self._gained}
+        return {**super().state(), "boldness": self.boldness.state(), "segment": segment, **loops}
 
     def load_state(self, state: Mapping[str, Any], device: torch.device) -> None:
         super().load_state(state, device)
         self.boldness.load_state(state["boldness"])
+        self._astray, self._gained = (np.array(state["segment"][name], np.bool_) for name in ("astray", "gained"))
         if self._loops is not None:
             self._loops.load_state(state["loops"])

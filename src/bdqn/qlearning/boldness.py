@@ -31,7 +31,8 @@ class Bold:
 
     decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 0: all draws are bold
     decay_unlike: float  # the same for bold draws where most transitions are unlike all others
-    leaves_loops: bool  # a bold draw that goes round in circles is replaced by another one
+    leaves_loops: bool  # a draw that goes round in circles is replaced by a bold one
+    uniform_unlike: bool = False  # where most transitions are unlike all others, boldness is to act at random
 
 
 class Boldness:
@@ -85,6 +86,12 @@ class Boldness:
         fades = worse == BOLD and not self.recurrence.is_common
         decay = self._choice.decay_unlike if fades else self._choice.decay
         return worse if self._rng.random() < min(0.5, self._segments**-decay) else better
+
+    @property
+    def at_random(self) -> NDArray[np.bool_]:
+        """Where boldness is to act at random."""
+        anywhere = self._choice.uniform_unlike and not self.recurrence.is_common
+        return np.asarray((self.kinds == BOLD) & anywhere)
 
     def metrics(self) -> dict[str, float]:
         """Which kind acts, what each has returned, and the segments since they first differed.

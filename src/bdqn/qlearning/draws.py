@@ -43,6 +43,7 @@ class Draws:
         self._head, self._redraw, self._num_envs, self._rng = head, redraw, num_envs, rng
         self._steps = 0  # decisions, over all environments
         self._env_steps = 0  # decisions of each environment
+        self._nowhere = np.zeros(num_envs, np.bool_)
         self.training: Index = None
         self.acting: Index = None
         self.renew()
@@ -55,6 +56,11 @@ class Draws:
     def kinds(self) -> tuple[str, ...]:
         """What kind of draw acts in each environment, where there are several kinds."""
         return ()
+
+    @property
+    def at_random(self) -> NDArray[np.bool_]:
+        """In which environments no draw acts for now, but chance."""
+        return self._nowhere
 
     def renew(self) -> None:
         """Draw everything again: a draw belongs to the posterior that it was drawn from."""

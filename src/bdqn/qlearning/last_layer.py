@@ -74,9 +74,15 @@ class LastLayerFit:
         self._watch = PosteriorWatch()
 
     def schedule(self, decision: int, intervals_passed: int) -> bool:
-        """Whether a fit has become due: an interval has passed, or the data have grown; or there was none yet."""
+        """Whether a fit has become due: an interval has passed, or the data have grown; or there was none yet.
+
+        Where transitions recur, the data have grown as soon as there are enough that differ from all others.
+        """
         if self._clock is not None:
-            now_due = self._clock.due(decision)
+            now_due = self._clock.due(decision) or (
+                self.recurrence.is_common
+                and self._clock.due_to_news(decision, self.recurrence.kinds, self._source.kinds_of_transition)
+            )
         else:
             now_due = bool(intervals_passed) or (self.choice.at_start and not self._head.fitted)
         self.due |= now_due
@@ -132,13 +138,15 @@ class LastLayerFit:
         return self._source.unseen(self.choice.shortest_interval, self.choice.bootstrap)
 
     def state(self) -> dict[str, Any]:
-        last = {} if self._clock is None else {"last_due": self._clock.last_due, "recurrence": asdict(self.recurrence)}
-        return {"refit_due": self.due, "spread_watch": vars(self._watch), **last}
+        clock = self._clock
+        grown = {} if clock is None else {"last_due": clock.last_due, "last_look": clock.last_look}
+        recurrence = {} if clock is None else {"recurrence": asdict(self.recurrence)}
+        return {"refit_due": self.due, "spread_watch": vars(self._watch), **grown, **recurrence}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
         self.due = bool(state["refit_due"])
         if self._clock is not None:
-            self._clock.last_due = int(state["last_due"])
+            self._clock.last_due, self._clock.last_look = int(state["last_due"]), int(state["last_look"])
             self.recurrence = Recurrence.restored(state["recurrence"])
         vars(self._watch).update({name: state["spread_watch"][name] for name in vars(self._watch)})

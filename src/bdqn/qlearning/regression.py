@@ -69,6 +69,10 @@ class RegressionSource:
         self._targets.sync()
         return metrics
 
+    def kinds_of_transition(self) -> int:
+        """How many transitions of the buffer differ from one another."""
+        return len(self._duplicates.merge(*self._replay.index())[0])
+
     def counted_once(self, sampled: Moments) -> Moments:
         """Data of rows that updates sampled from the buffer, as if each transition among them had been sampled once."""
         rows, transitions = float(sampled.count.sum()), len(self._replay)

@@ -33,11 +33,16 @@ def uniform(rng: np.random.Generator, count: int, num_actions: int, allowed: All
     return actions
 
 
+def or_uniform(
+    actions: Actions, where: NDArray[np.bool_], rng: np.random.Generator, num_actions: int, allowed: Allowed = None
+) -> Actions:
+    """These actions, but any action ``where`` chance is to decide."""
+    return np.where(where, uniform(rng, len(actions), num_actions, allowed), actions) if where.any() else actions
+
+
 def epsilon_greedy(q: Array, epsilon: float, rng: np.random.Generator, allowed: Allowed = None) -> Actions:
     """Take the best action, but with probability epsilon any action."""
-    actions = greedy(q, allowed)
-    explore = rng.random(len(q)) < epsilon
-    return np.where(explore, uniform(rng, len(q), q.shape[-1], allowed), actions) if explore.any() else actions
+    return or_uniform(greedy(q, allowed), rng.random(len(q)) < epsilon, rng, q.shape[-1], allowed)
 
 
 def boltzmann(q: Array, temperature: float, rng: np.random.Generator, allowed: Allowed = None) -> Actions:

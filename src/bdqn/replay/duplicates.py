@@ -27,13 +27,14 @@ Hashes = NDArray[np.uint64]
 class Recurrence:
     """How often what was met once is met again, and whether the same then follows."""
 
-    distinct: float = 1.0  # share of the transitions that differ from one another
+    kinds: int = 0  # of transitions: how many differ from one another
+    distinct: float = 1.0  # as a share of all of them
     chance: float = 0.0  # how probably an action that is taken once more, at the same observation, leads elsewhere
 
     @classmethod
     def restored(cls, state: Mapping[str, float]) -> Recurrence:
         """From its fields as a checkpoint keeps them."""
-        return cls(float(state["distinct"]), float(state["chance"]))
+        return cls(int(state["kinds"]), float(state["distinct"]), float(state["chance"]))
 
     @property
     def is_common(self) -> bool:
@@ -92,7 +93,7 @@ class DuplicateFinder:
         times, alike = np.bincount(pair, counts), np.bincount(pair, counts * (counts - 1.0))
         often = times > 1
         differ = 1 - alike[often] / (times[often] * (times[often] - 1))  # of two of a pair's outcomes, drawn at random
-        return Recurrence(len(env) / total, float(differ.mean()) if len(differ) else 0.0)
+        return Recurrence(len(env), len(env) / total, float(differ.mean()) if len(differ) else 0.0)
 
     def _hash_new_frames(self) -> None:
         replay = self._replay
