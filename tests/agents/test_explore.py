@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import bdqn
+from bdqn.bayes.sampled_backups import back_up
 from bdqn.qlearning.acting import Actor
 from bdqn.qlearning.boldness import BOLD, MODEST
 from bdqn.replay.duplicates import Recurrence
@@ -290,6 +291,25 @@ def test_prior_features_take_part_where_transitions_recur(env: str, where: str, 
         frozen = network.features(agent.tensor(obs))[:, -64:]
         assert bool(frozen.any()) == used
     assert np.isfinite(agent.metrics["posterior/novelty"])  # known either way
+
+
+@pytest.mark.parametrize(
+    ("env", "where", "backed_up"),
+    [("CartPole-v1", "always", True), ("CartPole-v1", "recurring", False), ("bdqn/RiverSwim-v0", "recurring", True)],
+)
+def test_backups_take_place_where_transitions_recur(
+    env: str, where: str, backed_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[int] = []
+
+    def counted(kinds: Any, transitions: Any, sweeps: int, tolerance: float) -> None:
+        swept.append(sweeps)
+        back_up(kinds, transitions, sweeps, tolerance)
+
+    learner = bdqn.make("bdqn-explore", env, backup_where=where, **SMALL).learn(400)
+    monkeypatch.setattr("bdqn.networks.heads.scale_free.back_up", counted)
+    learner.learn(200)
+    assert bool(swept) == backed_up
 
 
 def test_fits_follow_the_growth_of_the_data() -> None:

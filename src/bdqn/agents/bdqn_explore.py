@@ -33,6 +33,9 @@ class Settings(bdqn_deep.Settings):
     backup_sweeps: int = setting(
         100, "backups of the mean and of draws, at most: 10 of 10,000 transitions or more; 0: none", minimum=0
     )
+    backup_where: Literal["always", "recurring"] = setting(
+        "always", "back mean and draws up always, or only where most transitions recur"
+    )
     backup_bound: float = setting(
         100.0, "prior standard deviations by which a draw's values may exceed the mean's", minimum=0
     )
@@ -138,7 +141,9 @@ def _scale_free(settings: Settings) -> MakeHead:
     bold = QPrior(settings.boldness, share, settings.bold_least_noise) if settings.boldness else None
     return partial(
         ScaleFreeHead,
-        scale_free=ScaleFree(modest, bold, settings.allow_for_chance, settings.learned_spread),
+        scale_free=ScaleFree(
+            modest, bold, settings.allow_for_chance, settings.backup_where == "always", settings.learned_spread
+        ),
         backups=Backups(settings.backup_draws, settings.backup_sweeps, settings.backup_bound),
         temperature=settings.temperature,
         **bdqn.head_options(settings),

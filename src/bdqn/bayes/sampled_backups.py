@@ -35,6 +35,7 @@ class Transitions:
     discount: NDArray[np.float32]  # 0 at an end
     next_x: NDArray[np.float32]  # (n, d)
     returns: tuple[float, float] = (-np.inf, np.inf)  # least and largest discounted return that was seen, if known
+    recur: bool = False  # whether most transitions were met before, if known
     chance: float = 0.0  # how probably the same action at the same place leads elsewhere, if known
     next_allowed: NDArray[np.bool_] | None = None  # (n, actions) which may be taken at the next one; None: all
 

@@ -130,8 +130,9 @@ class LastLayerFit:
         data = self._source.replayed(choice.batch_size, choice.bootstrap, choice.keeps_rows, choice.distinct, stop)
         if data is None or data.transitions is None or not choice.with_returns:
             return data
-        chance = data.recurrence.chance
-        return replace(data, transitions=replace(data.transitions, returns=self._source.returns_seen(), chance=chance))
+        returns, recurrence = self._source.returns_seen(), data.recurrence
+        known = replace(data.transitions, returns=returns, recur=recurrence.is_common, chance=recurrence.chance)
+        return replace(data, transitions=known)
 
     def unseen_rows(self) -> Rows | None:
         """What the belief in force was not fitted to; None where there is nothing new."""

@@ -42,6 +42,7 @@ class ScaleFree:
     modest: QPrior
     bold: QPrior | None = None  # None: there are no bold draws
     allows_for_chance: bool = False  # where outcomes differ by chance, bold draws take none of them for certain
+    backs_up_unlike: bool = True  # also where most transitions are unlike all others
     learned_spread: float = 0.0  # widest standard deviation of modest Q through learned features; 0: as given there
 
 
@@ -76,7 +77,8 @@ class ScaleFreeHead(BackedUpHead):
             bold = fit_given_noise(moments, self._prior_var(prior, moments), noise_var)
             beyond = np.full(draws, self.backups.bound * np.sqrt(self._q_var(prior)))
             kinds.append(BackedUpWeights(bold, bold.sample(rng, draws), beyond))
-        back_up(kinds, transitions, sweeps, TOLERANCE)
+        if transitions.recur or self.scale_free.backs_up_unlike:
+            back_up(kinds, transitions, sweeps, TOLERANCE)
         mean = kinds[0].weights[0]
         self.believe(replace(modest, mean=mean))
         _fill(self.pool, mean + spread)
