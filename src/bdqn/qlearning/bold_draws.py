@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class BoldDraws(Draws):
     """Draws of which ``boldness`` decides where bold ones act; the training draw is never bold."""
 
-    metric_names = (*METRICS, "explore/draw_departs")
+    metric_names = ("explore/bold_share", *METRICS, "explore/draw_departs")
 
     def __init__(
         self,
@@ -116,7 +116,8 @@ class BoldDraws(Draws):
         assert self.acting is not None
         best = self._head.forward(phi, self._head.mean_index).argmax(1)
         departs = [(self._head.forward(phi, acting).argmax(1) != best).float().mean() for acting in self.acting]
-        return self.boldness.metrics() | {"explore/draw_departs": float(torch.stack(departs).mean())}
+        acting = {"explore/bold_share": float(self._is_bold.mean())}
+        return self.boldness.metrics() | acting | {"explore/draw_departs": float(torch.stack(departs).mean())}
 
     def state(self) -> dict[str, Any]:
         loops = {} if self._loops is None else {"loops": self._loops.state()}

@@ -22,7 +22,7 @@ KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segment
 HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
 MODEST, BOLD = 0, 1
 NAMES = ("modest", "bold")
-METRICS = ("explore/bold_share", "explore/modest_return", "explore/bold_return", "explore/segments")
+METRICS = ("explore/modest_return", "explore/bold_return", "explore/segments")
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Boldness:
         return np.asarray((self.kinds == BOLD) & anywhere)
 
     def metrics(self) -> dict[str, float]:
-        """Which kind acts, what each has returned, and the segments since they first differed.
+        """What each kind has returned, and the segments since they first differed.
 
         The return of a kind that has not acted yet is left out.
         """
-        values = ((self.kinds == BOLD).mean(), *self.records, self._segments)
+        values = (*self.records, self._segments)
         return {name: float(value) for name, value in zip(METRICS, values, strict=True) if np.isfinite(value)}
 
     def state(self) -> dict[str, Any]:
