@@ -22,7 +22,7 @@ def features() -> FrozenFeatures:
 @pytest.mark.parametrize("contrast", [1.0, 1e-3])
 def test_places_in_an_image_are_told_apart_whatever_its_contrast(contrast: float) -> None:
     frozen, seen = features(), contrast * PLACES
-    frozen.adapt(seen, seen[:64])
+    frozen.adapt(seen, seen[:64], in_use=True)
     phi = frozen(seen[:64])
     alike = (phi @ phi.T - torch.eye(64)).abs().mean()  # of two places; 1: they look the same
     assert alike < 0.5

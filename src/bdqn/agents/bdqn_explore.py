@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
     from bdqn.qlearning.boldness import Bold
     from bdqn.qlearning.choices import Choices
-    from bdqn.replay.duplicates import Recurrence
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,7 @@ class Settings(bdqn_deep.Settings):
 
 def choices(settings: Settings) -> Choices:
     """bdqn-deep's choices with another prior, other draws and another schedule."""
+    from bdqn.qlearning.choices import WHERE
     from bdqn.qlearning.growth import Growth
 
     if settings.value_spread and settings.last_layer != "regression":
@@ -105,7 +104,7 @@ def choices(settings: Settings) -> Choices:
         head=_scale_free(settings) if settings.value_spread else deep.head,
         frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
         bold=_bold(settings) if settings.value_spread and settings.boldness and settings.acting == "thompson" else None,
-        acts_as_fitted=_when(settings.act_as_fitted if features_are_kept else "never"),
+        acts_as_fitted=WHERE[settings.act_as_fitted if features_are_kept else "never"],
         fit=replace(
             deep.fit,
             keeps_rows=deep.fit.keeps_rows or bool(settings.value_spread),
@@ -113,7 +112,7 @@ def choices(settings: Settings) -> Choices:
             distinct=bool(settings.refit_growth),
             growth=growth if settings.refit_growth else None,
             adapts=settings.adapt and bool(settings.refit_growth),
-            uses_frozen=_when(settings.prior_where),
+            uses_frozen=WHERE[settings.prior_where],
         ),
     )
 
@@ -123,12 +122,6 @@ def _bold(settings: Settings) -> Bold:
 
     uniform = settings.bold_unlike == "uniform"
     return Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops, uniform)
-
-
-def _when(word: str) -> Callable[[Recurrence], bool]:
-    from bdqn.replay.duplicates import always, never, where_transitions_recur
-
-    return {"always": always, "recurring": where_transitions_recur, "never": never}[word]
 
 
 def _scale_free(settings: Settings) -> MakeHead:

@@ -14,9 +14,12 @@ from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
 from bdqn.qlearning.targets import Bootstrap
 from bdqn.qlearning.view import QView
-from bdqn.replay.duplicates import Recurrence, never
+from bdqn.replay.duplicates import Recurrence, always, never, where_transitions_recur
 
 Policy = Callable[[QView, int, np.random.Generator], Actions]
+Where = Callable[[Recurrence], bool]  # the kinds of problem that a part of an agent is for
+
+WHERE: dict[str, Where] = {"always": always, "recurring": where_transitions_recur, "never": never}
 
 
 def greedy_under_draw(q: QView, step: int, rng: np.random.Generator) -> Actions:
@@ -56,7 +59,7 @@ class Choices:
     bootstrap: Bootstrap
     fit: Fit | None = None  # when the last layer is fitted in closed form; None: gradients train it
     bold: Bold | None = None  # bold draws beside modest ones; None: none are bold
-    acts_as_fitted: Callable[[Recurrence], bool] = never  # by the features of the last fit, rather than today's
+    acts_as_fitted: Where = never  # by the features of the last fit, rather than today's
     masks: Masks | None = None
     frozen_prior: MakeFrozenPrior | None = None  # a frozen random module beside the torso
     copies: int = 1  # how many numbers the head trains for each weight of the dense layers
