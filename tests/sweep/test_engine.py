@@ -79,7 +79,7 @@ class Script:
         self.script: Iterator[int | OSError | None] = iter(script)
         self.then, self.begun = then, list[Made]()
 
-    def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Job:
+    def start(self, trial: Trial, folder: SweepFolder) -> Job:
         end = next(self.script)
         if isinstance(end, OSError):
             raise end
@@ -178,7 +178,7 @@ def test_an_environment_whose_id_imports_a_module_can_be_gone_on_with(troubled: 
     (trial,) = read_sweep(troubled).trials
     run = tmp_path / "run"
     for steps in (STEPS, 150):
-        assert main(trial.command(run, steps)) == 0
+        assert main(replace(trial, steps=steps).command(run)) == 0
     assert [line.split()[1] for line in (run / "command.txt").read_text().splitlines()] == ["train", "resume"]
     assert (run / "checkpoints" / "gen-000000000150").is_dir()
 
@@ -271,7 +271,7 @@ def test_a_stuck_worker_whose_sweep_is_gone_gives_itself_up(
     monkeypatch.setenv(TROUBLE, "stuck:30")
     (trial,) = read_sweep(troubled).trials
     code = "import sys, bdqn.cli.worker as w\nw.GRACE = 0.2\nsys.exit(w.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, *trial.command(tmp_path / "run", STEPS)]
+    command = [sys.executable, "-c", code, *trial.command(tmp_path / "run")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -285,25 +285,25 @@ def test_a_stuck_worker_whose_sweep_is_gone_gives_itself_up(
 
 
 def test_a_trial_that_reached_its_score_is_done_before_its_last_decision(tmp_path: Path) -> None:
-    trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, schedule={"stop_at": 5.0})
+    trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, 9000, schedule={"stop_at": 5.0})
     folder = SweepFolder(tmp_path)
     command = ["train", "--env", "CartPole-v1", "--agent", "ddqn", "--steps", "9000", "--quiet"]
     assert main([*command, "--stop-at", "5", "--out", str(folder.run(trial))]) == 0
-    progress = folder.progress(trial, 9000)
+    progress = folder.progress(trial)
     assert progress.finished
     assert progress.decisions < 9000
     without = replace(trial, schedule={})
     folder.run(trial).rename(folder.run(without))
-    assert not folder.progress(without, 9000).finished
+    assert not folder.progress(without).finished
 
 
 def test_a_trial_that_ended_below_its_score_goes_on_in_a_longer_sweep(tmp_path: Path) -> None:
-    trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, schedule={"stop_at": 400.0})
+    trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, 300, schedule={"stop_at": 400.0})
     folder = SweepFolder(tmp_path)
     command = ["train", "--env", "CartPole-v1", "--agent", "ddqn", "--steps", "200", "--quiet", "--stop-at", "400"]
     assert main([*command, "--out", str(folder.run(trial))]) == 0
-    assert folder.progress(trial, 100).finished
-    assert folder.progress(trial, 200).finished
-    assert not folder.progress(trial, 300).finished
-    assert main(trial.command(folder.run(trial), 300)) == 0
-    assert folder.progress(trial, 300).finished
+    assert folder.progress(replace(trial, steps=100)).finished
+    assert folder.progress(replace(trial, steps=200)).finished
+    assert not folder.progress(trial).finished
+    assert main(trial.command(folder.run(trial))) == 0
+    assert folder.progress(trial).finished

@@ -89,16 +89,17 @@ def test_what_the_preset_says_is_part_of_the_name(write: Path) -> None:
 
 def test_a_trial_knows_its_command(write: Path, tmp_path: Path) -> None:
     trial = read(write, GOOD + "\n[schedule]\nsave_replay = false\n").trials[-1]
-    words = trial.command(tmp_path / "run", 50)
+    words = trial.command(tmp_path / "run")
     assert words[0] == "train"
     pairs = dict(zip(words[2::2], words[3::2], strict=True))
     assert pairs["--env"] == "MinAtar/Breakout-v1"
     assert pairs["--exploration-final-eps"] == "0.01"
     assert pairs["--save-replay"] == "false"
-    assert pairs["--steps"] == "50"
+    assert pairs["--steps"] == "1000"
+    assert "--device" not in words
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml").touch()
-    assert trial.command(tmp_path / "run", 50)[:2] == ["resume", str(tmp_path / "run")]
+    assert trial.command(tmp_path / "run")[:2] == ["resume", str(tmp_path / "run")]
 
 
 def test_environments_of_a_sweep_can_be_supervised(write: Path, tmp_path: Path) -> None:
@@ -106,13 +107,13 @@ def test_environments_of_a_sweep_can_be_supervised(write: Path, tmp_path: Path) 
     assert plain.name == read(write, GOOD + "\n[supervision]\n").trials[0].name
     trial = read(write, GOOD + "\n[supervision]\nrestart_env = 3\nstep_timeout = 2.5\n").trials[0]
     assert trial.name != plain.name
-    words = trial.command(tmp_path, 50)
+    words = trial.command(tmp_path)
     pairs = dict(zip(words[2::2], words[3::2], strict=True))
     assert (pairs["--restart-env"], pairs["--step-timeout"]) == ("3", "2.5")
 
 
 def test_supervision_renames_no_trial_of_a_sweep_without_it() -> None:
-    assert Trial("bdqn", "bdqn", "CartPole-v1", 3, schedule={"eval_freq": 5}).name == "8ed154ccdfc7c88f"
+    assert Trial("bdqn", "bdqn", "CartPole-v1", 3, 100, schedule={"eval_freq": 5}).name == "8ed154ccdfc7c88f"
 
 
 def test_a_scale_is_a_part_of_the_full_sweep(write: Path) -> None:
@@ -127,6 +128,29 @@ def test_a_scale_is_a_part_of_the_full_sweep(write: Path) -> None:
     assert [trial.name for trial in short.trials] == [trial.name for trial in full.trials]
     assert [*read_scales(write)] == ["full", "quick", "short"]
     assert names == {trial.name for trial in read(write, GOOD).trials}  # and naming scales renames no trial
+
+
+def test_several_scales_are_one_sweep_whose_trials_have_their_own_lengths(write: Path) -> None:
+    write.write_text(GOOD + QUICK)
+    quick, short, both = (read_sweep(write, scale) for scale in ("quick", "short", "quick,short"))
+    assert {trial.name: trial.steps for trial in both.trials} == {trial.name: 200 for trial in short.trials}
+    assert {trial.name for trial in quick.trials} < {trial.name for trial in both.trials}
+    longer = QUICK.replace("steps = 100", "steps = 900")
+    write.write_text(GOOD + longer)
+    lengths = {trial.name: trial.steps for trial in read_sweep(write, "short,quick").trials}
+    assert lengths == {trial.name: 200 for trial in short.trials} | {trial.name: 900 for trial in quick.trials}
+
+
+def test_the_device_is_no_part_of_a_trials_name(write: Path, tmp_path: Path) -> None:
+    """What a GPU has begun, another machine can go on with."""
+    plain, elsewhere = read(write, GOOD), read(write, 'device = "cuda:1"\n' + GOOD)
+    assert [trial.name for trial in plain.trials] == [trial.name for trial in elsewhere.trials]
+    assert (plain.devices, elsewhere.devices, plain.on("cuda").devices) == (set(), {"cuda:1"}, {"cuda"})
+    trial = elsewhere.trials[0]
+    assert trial.command(tmp_path)[-2:] == ["--device", "cuda:1"]
+    (tmp_path / "config.toml").touch()
+    assert trial.command(tmp_path)[-2:] == ["--device", "cuda:1"]
+    assert "--device" not in plain.trials[0].command(tmp_path)  # it stays where it was
 
 
 def test_a_scale_that_a_file_does_not_have(write: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

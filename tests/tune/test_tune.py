@@ -298,13 +298,13 @@ class Here:
     def __init__(self, killed_at: int | None = None, fails_at: int | None = None) -> None:
         self.killed_at, self.fails_at, self.begun = killed_at, fails_at, 0
 
-    def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Finished:
+    def start(self, trial: Trial, folder: SweepFolder) -> Finished:
         self.begun += 1
         if self.begun - 1 == self.killed_at:
             raise KeyboardInterrupt
         if self.begun - 1 == self.fails_at:
             return Finished(1)
-        return Finished(main(trial.command(folder.run(trial), steps)))
+        return Finished(main(trial.command(folder.run(trial))))
 
 
 def silent(sweep: Sweep) -> AbstractContextManager[Callable[..., None]]:
@@ -315,7 +315,7 @@ def run_sweep(search: Search, out: Path, engine: Here, workers: int = 1) -> list
     """Everything that came of it this time."""
     out.mkdir(exist_ok=True)
     folder = SweepFolder(out)
-    folder.prepare(Sweep(search.content["steps"], ()))
+    folder.prepare(Sweep(()))
     study = open_study(search, out)
     return list(run_search(search, study, folder, engine, workers, 0, silent, lambda: False))
 

@@ -31,11 +31,10 @@ class Speed:
     training: float  # per decision: acting, storing and updating, without refits
     refit_sample: float  # per transition of a refit; 0 without refits
 
-    def total(self, learner: Learner, steps: int) -> float:
-        """Return the seconds for ``steps`` decisions, with refits at full size."""
+    def per_decision(self, learner: Learner) -> float:
+        """Return the seconds per decision, with refits at full size."""
         fit = learner.agent.choices.fit
-        refits = fit.batch_size / fit.longest_interval * self.refit_sample if fit else 0.0
-        return steps * (self.training + refits)
+        return self.training + (fit.batch_size / fit.longest_interval * self.refit_sample if fit else 0.0)
 
 
 def run(argv: list[str]) -> int:
@@ -47,10 +46,11 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--env", help="environment to measure in")
     parser.add_argument("--agent", help="agent to measure [the preset's own]")
     parser.add_argument("--preset", default="default", help="preset to measure [%(default)s]")
+    parser.add_argument("--device", default="cpu", help="device to measure on: cpu, cuda, ... [%(default)s]")
     args = parser.parse(argv)
     _describe_installation()
     if args.env:
-        _examine(args.agent, args.env, args.preset)
+        _examine(args.agent, args.env, args.preset, args.device)
     return 0
 
 
@@ -69,7 +69,7 @@ def _describe_installation() -> None:
         print(f"To install the missing extras, {how_to_install(*missing)}")
 
 
-def _examine(agent: str | None, env: str, preset: str) -> None:
+def _examine(agent: str | None, env: str, preset: str, device: str) -> None:
     """Measure a short training run with a preset, and print what the whole run would take."""
     from bdqn.config.preset_files import default_agent
     from bdqn.config.resolve import configure
@@ -77,14 +77,14 @@ def _examine(agent: str | None, env: str, preset: str) -> None:
 
     with user_errors():
         configuration = configure(agent or default_agent(preset, family(env)), family(env), preset)
-        learner = small_learner(configuration, env)
+        learner = small_learner(configuration, env, device)
     size = configuration.training.buffer_size
     replay = size * learner.agent.replay.frame_bytes
     free = free_memory()
     speed = measure(learner)
     steps = configuration.total_steps
-    seconds = speed.total(learner, steps)
-    print(f"\n{configuration.agent} on {env}, preset {configuration.preset}")
+    seconds = steps * speed.per_decision(learner)
+    print(f"\n{configuration.agent} on {env}, preset {configuration.preset}, device {device}")
     print_rows(
         {
             "acting": f"{1 / speed.acting:,.0f} steps/s",
@@ -102,14 +102,14 @@ def _examine(agent: str | None, env: str, preset: str) -> None:
     )
 
 
-def small_learner(configuration: Configuration, env: str) -> Learner:
+def small_learner(configuration: Configuration, env: str, device: str = "cpu") -> Learner:
     """Create the preset's learner, but with early learning and a small replay buffer."""
     from bdqn.learner import Learner
 
-    prepare_torch("cpu", configuration.family)
+    prepare_torch(device, configuration.family)
     size = min(configuration.training.buffer_size, 20_000)
     training = replace(configuration.training, learning_starts=WARM_UP, buffer_size=size)
-    return Learner(replace(configuration, training=training), env)
+    return Learner(replace(configuration, training=training), env, device=device)
 
 
 def measure(learner: Learner, seconds: float = SECONDS) -> Speed:

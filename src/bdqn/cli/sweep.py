@@ -27,12 +27,16 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("file", metavar="FILE", help="the sweep file, such as experiments/cartpole/sweep.toml")
     parser.add_argument(
-        "--scale", default=FULL, help="a scale that the file defines, such as quick [%(default)s: the whole file]"
+        "--scale",
+        default=FULL,
+        help="a scale that the file defines, such as quick, or several: 5M,30M [%(default)s: the whole file]",
     )
     parser.add_argument("--out", metavar="DIR", help="directory for the trials [out/NAME, for NAME/sweep.toml]")
     parser.add_argument(
         "--workers", type=int, default=os.cpu_count() or 1, help="number of parallel trials [%(default)s]"
     )
+    parser.add_argument("--device", help="device of the networks: cpu, cuda, ... [the file's, or as before, or cpu]")
+    parser.add_argument("--gpus", metavar="IDS", help="GPUs that trials use in turn, such as 0,1 [all see all]")
     parser.add_argument("--ray", metavar="WHERE", help="run the trials with Ray: local, or the address of a cluster")
     parser.add_argument("--retries", type=int, default=3, help="retries of a trial whose process dies [%(default)s]")
     parser.add_argument("--dry-run", action="store_true", help="list the trials and estimate their time and memory")
@@ -44,12 +48,43 @@ def run(argv: list[str]) -> int:
     path = Path(args.file)
     with user_errors():
         sweep = read_sweep(path, args.scale, imports=not args.dry_run)
+    gpus = _gpus(args.gpus)
+    if args.device or gpus:
+        sweep = sweep.on(args.device or "cuda")
+    if gpus and not all(device.startswith("cuda") for device in sweep.devices):
+        raise SettingError("--gpus needs --device cuda.")
     out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:
         _describe(sweep, out, args.workers)
         return 0
     check_environments(sweep)
-    return _execute(sweep, out, args)
+    if not args.ray:  # the nodes of a cluster have devices of their own
+        check_devices(sweep)
+    return _execute(sweep, out, args, gpus)
+
+
+def _gpus(ids: str | None) -> list[str]:
+    gpus = [] if ids is None else [gpu.strip() for gpu in ids.split(",")]
+    if not all(gpus) or len({*gpus}) < len(gpus):
+        raise SettingError(f"--gpus must be different ids with commas in between, such as 0,1, not {ids!r}.")
+    return gpus
+
+
+def check_devices(sweep: Sweep) -> None:
+    """Refuse devices that cannot be used here, before the sweep starts.
+
+    This takes a process of its own: otherwise the sweep would occupy some of a GPU's memory for as long as it lasts.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from bdqn.networks.device import check_device
+
+    others = sorted(sweep.devices - {"cpu"})
+    if others:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            for device in others:
+                process.submit(check_device, device).result()
 
 
 def default_out(file: Path) -> Path:
@@ -70,7 +105,7 @@ def check_environments(sweep: Sweep, *, imports: bool = True) -> None:
             check_spaces(env)
 
 
-def _execute(sweep: Sweep, out: Path, args: Namespace) -> int:
+def _execute(sweep: Sweep, out: Path, args: Namespace, gpus: list[str]) -> int:
     from bdqn.cli.running import interruptible
     from bdqn.runs.directory import claim_directory, locked
     from bdqn.sweep.display import watching
@@ -84,7 +119,7 @@ def _execute(sweep: Sweep, out: Path, args: Namespace) -> int:
             folder.prepare(sweep)
         with (
             disk_errors(),
-            _engine(args.ray, args.workers, out) as engine,
+            _engine(args.ray, args.workers, out, gpus) as engine,
             watching(sweep, folder, quiet=args.quiet) as watch,
             interruptible() as stop,
         ):
@@ -100,54 +135,70 @@ def _execute(sweep: Sweep, out: Path, args: Namespace) -> int:
     return 0 if len(work.done) == len(sweep.trials) else 130
 
 
-def _engine(ray: str | None, workers: int, out: Path) -> AbstractContextManager[Engine]:
+def _engine(ray: str | None, workers: int, out: Path, gpus: list[str]) -> AbstractContextManager[Engine]:
     if ray is None:
         from bdqn.sweep.local import Local
 
-        return nullcontext(Local())
+        return nullcontext(Local(gpus))
     from bdqn.sweep.cluster import cluster
 
-    return cluster(ray, workers, out)
+    return cluster(ray, workers, out, gpus)
 
 
 def _describe(sweep: Sweep, out: Path, workers: int) -> None:
     """List the trials, with estimates for each group at the machine's current load.
 
-    Environments whose id imports a module are skipped, because importing runs its code.
+    Not estimated are environments whose id imports a module, because importing runs its code, and devices that cannot
+    be used here.
     """
     from bdqn.sweep.folder import SweepFolder
 
     folder = SweepFolder(out)
-    left = 0.0
+    left, is_complete = 0.0, True
     check_environments(sweep, imports=False)
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
         trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
-        seconds, size = (0.0, 0.0) if module_of(env) else _estimate(trials[0], sweep.steps)
-        unknown = f"not estimated: a dry run does not import {module_of(env)}"
-        print(f"{group} on {env}: " + (f"{duration(seconds)} and {size / 1e9:.2f} GB each" if size else unknown))
+        try:
+            pace, size = _estimate(trials[0])
+            longest = duration(pace * max(trial.steps for trial in trials))
+            print(f"{group} on {env}: {longest} and {size / 1e9:.2f} GB each")
+        except NotEstimated as reason:
+            pace, is_complete = 0.0, False
+            print(f"{group} on {env}: not estimated: {reason}")
         for trial in trials:
-            progress = folder.progress(trial, sweep.steps)
-            left += 0.0 if progress.finished else seconds * (1 - min(progress.decisions, sweep.steps) / sweep.steps)
-            state = "finished" if progress.finished else f"{progress.decisions:,} of {sweep.steps:,} decisions"
+            progress = folder.progress(trial)
+            left += 0.0 if progress.finished else pace * max(trial.steps - progress.decisions, 0)
+            state = "finished" if progress.finished else f"{progress.decisions:,} of {trial.steps:,} decisions"
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
-    others = " for the estimated ones" if any(module_of(trial.env) for trial in sweep.trials) else ""
+    others = "" if is_complete else " for the estimated ones"
     print(f"{len(sweep.trials)} trials, {workers} in parallel: about {duration(left / workers)}{others}")
 
 
-def _estimate(trial: Trial, steps: int) -> tuple[float, float]:
-    """Estimate the seconds and bytes that a trial takes."""
+class NotEstimated(Exception):
+    """Why a dry run cannot tell how long a trial takes."""
+
+
+def _estimate(trial: Trial) -> tuple[float, float]:
+    """Estimate the seconds per decision of a trial, and the bytes that it takes."""
     from bdqn.cli.doctor import measure, small_learner
     from bdqn.config.resolve import configure
     from bdqn.envs import family
-    from bdqn.networks.device import use_threads
+    from bdqn.networks.device import check_device, use_threads
 
+    if module := module_of(trial.env):
+        raise NotEstimated(f"a dry run does not import {module}")
+    device = trial.device or "cpu"
+    try:
+        check_device(device)
+    except SettingError as error:
+        raise NotEstimated(str(error)) from error
     configuration = configure(trial.agent, family(trial.env), trial.preset, trial.settings)
     with user_errors():
-        learner = small_learner(configuration, trial.env)
+        learner = small_learner(configuration, trial.env, device)
     use_threads(trial.threads)
-    seconds = measure(learner, seconds=0.5).total(learner, steps)
-    frames = min(configuration.training.buffer_size, int(1.1 * steps))
-    return seconds, frames * learner.agent.replay.frame_bytes + PROCESS
+    pace = measure(learner, seconds=0.5).per_decision(learner)
+    frames = min(configuration.training.buffer_size, int(1.1 * trial.steps))
+    return pace, frames * learner.agent.replay.frame_bytes + PROCESS
 
 
 PROCESS = 400e6  # bytes of a training process with an empty replay buffer

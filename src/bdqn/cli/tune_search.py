@@ -64,7 +64,7 @@ def _execute(search: Search, out: Path, workers: int, retries: int, *, quiet: bo
         folder = SweepFolder(claim_directory(out))
     with locked(out, new=False):
         with user_errors():
-            folder.prepare(Sweep(search.content["steps"], ()))
+            folder.prepare(Sweep(()))
             study = open_study(search, out)
         watch = partial(watching, folder=folder, quiet=quiet)
         with disk_errors(), interruptible() as stop:

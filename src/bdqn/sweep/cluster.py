@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 import secrets
 import signal
 import socket
@@ -18,7 +20,7 @@ from bdqn.runs.exit_codes import WORKER_LOST, code_of
 from bdqn.storage import atomic, safe_files
 from bdqn.sweep.engine import KILL_AFTER
 from bdqn.sweep.folder import SweepFolder
-from bdqn.sweep.local import Process
+from bdqn.sweep.local import VISIBLE_GPUS, Process
 from bdqn.sweep.plan import Trial
 
 NOT_SHARED = 3
@@ -69,8 +71,8 @@ class Task:
 class Cluster:
     """The engine that runs trials with Ray. It reconnects when its node is gone."""
 
-    def __init__(self, ray: Any, connect: Callable[[], None], token: str) -> None:
-        self.ray, self._connect, self._token = ray, connect, token
+    def __init__(self, ray: Any, connect: Callable[[], None], token: str, workers: int) -> None:
+        self.ray, self._connect, self._token, self._workers = ray, connect, token, workers
         self.connection = 0  # number of reconnections
         self._check_at = 0.0
         self._begin()
@@ -80,13 +82,19 @@ class Cluster:
         # The sweep handles retries: it knows whether a trial made progress.
         self._task = self.ray.remote(max_retries=0, num_cpus=1, runtime_env=RUNTIME_ENV)(run_trial)
 
-    def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Task:
+    def start(self, trial: Trial, folder: SweepFolder) -> Task:
         self.check_connection()
         there = SweepFolder(folder.folder.resolve())
-        command = trial.command(there.run(trial), steps)
+        command = trial.command(there.run(trial))
         place = there.folder / TOKEN, self._token
-        ref = self._task.options(num_cpus=trial.threads).remote(command, there.log(trial), trial.threads, *place)
-        return Task(self, ref)
+        task = self._task.options(num_cpus=trial.threads, num_gpus=self._gpus(trial))
+        return Task(self, task.remote(command, there.log(trial), trial.threads, *place))
+
+    def _gpus(self, trial: Trial) -> float:
+        """How much of a GPU a trial asks for."""
+        if trial.device is None or not trial.device.startswith("cuda"):
+            return 0.0
+        return share_of_gpu(self.ray.cluster_resources().get("GPU", 0), self._workers)
 
     def check_connection(self) -> None:
         """Check at intervals whether Ray is alive, and reconnect if it is not."""
@@ -98,6 +106,13 @@ class Cluster:
             self.connection += 1
             self.ray.shutdown()
             self._begin()
+
+
+def share_of_gpu(gpus: float, workers: int) -> float:
+    """Return what each of ``workers`` trials can have of a GPU if all run at once: the whole, a half, a third, ..."""
+    if not gpus:
+        raise SettingError("Ray has no GPU: connect to a cluster that has one, or leave out --device.")
+    return 1 / math.ceil(workers / gpus)
 
 
 def run_trial(command: Sequence[str], log: Path, threads: int, shared: Path, token: str) -> int:
@@ -146,8 +161,11 @@ def check_address(address: str) -> None:
 
 
 @contextmanager
-def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
-    """Connect to Ray at an address, or start it on this machine (``local``), without its dashboard."""
+def cluster(address: str, workers: int, folder: Path, gpus: Sequence[str] = ()) -> Iterator[Cluster]:
+    """Connect to Ray at an address, or start it on this machine (``local``), without its dashboard.
+
+    On this machine, Ray uses ``gpus``, or all that there are.
+    """
     try:
         import ray
     except ImportError as error:
@@ -158,6 +176,9 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
     atomic.write_file(folder / TOKEN, token.encode())
     here = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     where = here if address == "local" else {"address": address}
+    if gpus:
+        os.environ[VISIBLE_GPUS] = ",".join(gpus)
+        here["num_gpus"] = len(gpus)
 
     def connect() -> None:
         try:
@@ -166,6 +187,6 @@ def cluster(address: str, workers: int, folder: Path) -> Iterator[Cluster]:
             raise SettingError(f"Cannot connect to Ray at {address}: {error}") from error
 
     try:
-        yield Cluster(ray, connect, token)
+        yield Cluster(ray, connect, token, workers)
     finally:
         ray.shutdown()

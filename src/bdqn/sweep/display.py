@@ -76,7 +76,7 @@ class Pace:
 
 def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
     """Read the status from the running trials' files."""
-    running = {trial: folder.progress(trial, sweep.steps) for trial in work.running}
+    running = {trial: folder.progress(trial) for trial in work.running}
     rows = []
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
         mine = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
@@ -85,9 +85,9 @@ def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> St
         )
         rate = sum(running[trial].per_second for trial in mine if trial in running)
         rows.append(Row(group, env, waiting, now, done, failed, rate))
-    settled = len(work.done) + len(work.failed)
-    decisions = settled * sweep.steps + sum(min(p.decisions, sweep.steps) for p in running.values())
-    total = len(sweep.trials) * sweep.steps
+    settled = sum(trial.steps for trial in (*work.done, *work.failed))
+    decisions = settled + sum(min(progress.decisions, trial.steps) for trial, progress in running.items())
+    total = sum(trial.steps for trial in sweep.trials)
     per_second = pace.update(time.monotonic(), decisions, sum(row.per_second for row in rows))
     return Status(tuple(rows), decisions, total, per_second, tuple(_notes(work)))
 

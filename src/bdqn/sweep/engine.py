@@ -45,7 +45,7 @@ class Job(Protocol):
 class Engine(Protocol):
     """Where trials run."""
 
-    def start(self, trial: Trial, folder: SweepFolder, steps: int) -> Job:
+    def start(self, trial: Trial, folder: SweepFolder) -> Job:
         """Start or resume a trial."""
 
 
@@ -87,9 +87,9 @@ def run_sweep(
     A trial whose process dies resumes from its latest checkpoint after a pause. ``retries`` limits consecutive attempts
     without a new checkpoint.
     """
-    finished = [trial for trial in sweep.trials if folder.progress(trial, sweep.steps).finished]
+    finished = [trial for trial in sweep.trials if folder.progress(trial).finished]
     work = Work([trial for trial in sweep.trials if trial not in finished], done=finished)
-    scheduler = _Scheduler(work, folder, engine, sweep.steps, retries)
+    scheduler = _Scheduler(work, folder, engine, retries)
     try:
         while not work.is_over and not stop():
             scheduler.collect()
@@ -104,9 +104,8 @@ def run_sweep(
 class _Scheduler:
     """Starts trials and handles those whose process has ended."""
 
-    def __init__(self, work: Work, folder: SweepFolder, engine: Engine, steps: int, retries: int) -> None:
-        self._work, self._folder, self._engine = work, folder, engine
-        self._steps, self._retries = steps, retries
+    def __init__(self, work: Work, folder: SweepFolder, engine: Engine, retries: int) -> None:
+        self._work, self._folder, self._engine, self._retries = work, folder, engine, retries
         self._attempts = {trial: Attempt() for trial in work.waiting}
 
     def start(self, workers: int) -> None:
@@ -127,7 +126,7 @@ class _Scheduler:
             work.notes.pop(trial, None)
             attempt.checkpoint = self._folder.checkpoint(trial)
             try:
-                work.running[trial] = self._engine.start(trial, self._folder, self._steps)
+                work.running[trial] = self._engine.start(trial, self._folder)
             except OSError as error:  # cannot create its log or its process
                 self._handle_exit(trial, code_of(error), str(error))
 
@@ -158,7 +157,7 @@ class _Scheduler:
     def _mark_stopped(self, trial: Trial, *, killed: bool) -> None:
         work = self._work
         del work.running[trial], work.notes[trial]
-        if self._folder.progress(trial, self._steps).finished:
+        if self._folder.progress(trial).finished:
             work.done.append(trial)
             return
         work.waiting.append(trial)
@@ -171,7 +170,7 @@ class _Scheduler:
     def _handle_exit(self, trial: Trial, code: int, log_line: str) -> None:
         """Handle the end of a process. Its files, not its exit code, decide whether the trial is done."""
         work, attempt = self._work, self._attempts[trial]
-        if self._folder.progress(trial, self._steps).finished:
+        if self._folder.progress(trial).finished:
             work.done.append(trial)
             return
         made_progress = self._folder.checkpoint(trial) > attempt.checkpoint

@@ -103,7 +103,7 @@ class SweepFolder:
             return safe_files.last_line(self.log(trial))
         return ""
 
-    def progress(self, trial: Trial, steps: int) -> Progress:
+    def progress(self, trial: Trial) -> Progress:
         """Read a trial's progress from its files. Its process may be running or gone."""
         run = self.run(trial)
         decisions, rate = 0, 0.0
@@ -113,7 +113,7 @@ class SweepFolder:
         saved, finished = self.checkpoint(trial), False
         with suppress(OSError, ValueError, KeyError, TypeError):
             if safe_files.read_json(run / "meta.json")["status"] == "finished":
-                finished = saved >= steps or self._has_reached_score(trial, saved)
+                finished = saved >= trial.steps or self._has_reached_score(trial, saved)
         return Progress(max(decisions, saved), finished, rate)
 
     def _has_reached_score(self, trial: Trial, saved: int) -> bool:

@@ -18,7 +18,7 @@
     seeds = 2
 
 Everything is validated before anything starts. A trial's directory is named after a hash of its configuration without
-its length. The same trial thus has the same directory in every sweep, and a longer sweep continues it.
+its length and its device. The same trial thus has the same directory in every sweep, and a longer sweep continues it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -46,6 +46,7 @@ KEYS = {
     "preset": str,
     "num_envs": int,
     "threads": int,
+    "device": str,
     "training": dict,
     "schedule": dict,
     "supervision": dict,
@@ -53,6 +54,7 @@ KEYS = {
 }
 SCALED = {key: KEYS[key] for key in ("steps", "seeds", "environments")}  # what a scale may reduce
 FULL = "full"  # the scale of the unreduced file
+UNNAMED = ("steps", "device")  # parts of a trial that its directory is not named after
 LONGEST_NAME = 80
 MOST_SEEDS = 10_000  # per group; more is probably a typo
 REQUIRED = ("steps", "seeds", "environments", "agents")
@@ -66,9 +68,11 @@ class Trial:
     agent: str
     env: str
     seed: int
+    steps: int  # decisions
     preset: str = "default"
     num_envs: int = 1
     threads: int = 1
+    device: str | None = None  # None: the CPU, or where the trial has been so far
     settings: Mapping[str, Any] = field(default_factory=dict)  # overrides of the preset
     schedule: Mapping[str, Any] = field(default_factory=dict)
     supervision: Mapping[str, Any] = field(default_factory=dict)
@@ -81,18 +85,19 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """A hash of everything that determines its files, except its length."""
-        hashed = {**asdict(self), "group": None}
+        """A hash of everything that determines its files, except its length and its device."""
+        hashed = {part: value for part, value in asdict(self).items() if part not in UNNAMED} | {"group": None}
         if not self.supervision:  # keeps the names from before supervision existed
             del hashed["supervision"]
         text = json.dumps(hashed, sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]
 
-    def command(self, folder: Path, steps: int) -> list[str]:
+    def command(self, folder: Path) -> list[str]:
         """Return the ``bdqn`` arguments that start this trial, or resume it."""
+        device = [] if self.device is None else ["--device", self.device]
         if (folder / "config.toml").exists():
             # Repeat the environment: the sweep file, not the run's own files, decides what is imported.
-            return ["resume", str(folder), "--env", self.env, "--steps", str(steps), "--quiet"]
+            return ["resume", str(folder), "--env", self.env, "--steps", str(self.steps), "--quiet", *device]
         given = {
             "env": self.env,
             "agent": self.agent,
@@ -103,31 +108,56 @@ class Trial:
             **self.schedule,
             **self.supervision,
             **self.settings,
-            "steps": steps,
+            "steps": self.steps,
             "out": folder,
         }
         words = (word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", _word(value)))
-        return ["train", "--quiet", *words]
+        return ["train", "--quiet", *words, *device]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """All trials of a sweep file, and the decisions of each."""
+    """All trials of a sweep file, or of some of its scales."""
 
-    steps: int
     trials: tuple[Trial, ...]
+
+    @property
+    def steps(self) -> int:
+        """The decisions of its longest trial."""
+        return max((trial.steps for trial in self.trials), default=0)
+
+    @property
+    def devices(self) -> set[str]:
+        """The devices that its trials name."""
+        return {trial.device for trial in self.trials if trial.device is not None}
+
+    def on(self, device: str) -> Sweep:
+        """The same trials on another device."""
+        return Sweep(tuple(replace(trial, device=device) for trial in self.trials))
 
 
 def read_sweep(path: Path, scale: str = FULL, *, imports: bool = False) -> Sweep:
-    """Read and validate a sweep file, and return one of its scales.
+    """Read and validate a sweep file, and return one of its scales, or several of them (``quick,5M``) as one sweep.
 
     An error in any scale raises a SettingError that names the file and the key. Modules of environments
     (``module:Name-v0``) are imported only with ``imports``, because that runs their code.
     """
     scales = read_scales(path, imports=imports)
-    if scale not in scales:
-        raise SettingError(f"{path}: unknown scale {scale!r}; {nearest(scale, scales)}")
-    return scales[scale]
+    names = scale.split(",")
+    for name in names:
+        if name not in scales:
+            raise SettingError(f"{path}: unknown scale {name!r}; {nearest(name, scales)}")
+    return _joined([scales[name] for name in names])
+
+
+def _joined(sweeps: Sequence[Sweep]) -> Sweep:
+    """All trials of these sweeps. One that several have is as long as its longest."""
+    longest: dict[str, Trial] = {}
+    for trial in (trial for sweep in sweeps for trial in sweep.trials):
+        known = longest.setdefault(trial.name, trial)
+        if trial.steps > known.steps:
+            longest[trial.name] = trial
+    return Sweep(tuple(longest.values()))
 
 
 def read_scales(path: Path, *, imports: bool = False) -> dict[str, Sweep]:
@@ -161,7 +191,7 @@ def sweep_of(content: Mapping[str, Any], *, imports: bool = False) -> Sweep:
     _check_values(content)
     trials = tuple(_trials(content, imports))
     _check_different(trials)
-    return Sweep(content["steps"], trials)
+    return Sweep(trials)
 
 
 def _smaller(content: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Sweep]:
@@ -177,14 +207,16 @@ def _smaller(content: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, S
             raise SettingError(f"scales.{name}: {error}") from error
         scaled = {**content, **own}
         seeds, envs = set(_seeds(scaled["seeds"])), set(scaled["environments"])
-        mine = tuple(trial for trial in trials if trial.seed in seeds and trial.env in envs)
-        found[name] = Sweep(scaled["steps"], mine)
+        mine = (trial for trial in trials if trial.seed in seeds and trial.env in envs)
+        found[name] = Sweep(tuple(replace(trial, steps=scaled["steps"]) for trial in mine))
     return found
 
 
 def _check_scale(name: str, own: Any, content: Mapping[str, Any]) -> None:
     if name == FULL:
         raise SettingError("this name is reserved for the whole file: choose another.")
+    if "," in name:
+        raise SettingError("a name must have no comma, which separates scales: choose another.")
     if not isinstance(own, dict) or not own:
         raise SettingError(f"a scale must be a table with some of {', '.join(SCALED)}.")
     _check_types(own, SCALED)
@@ -263,9 +295,11 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
                     agent=agent,
                     env=env,
                     seed=seed,
+                    steps=content["steps"],
                     preset=content.get("preset", "default"),
                     num_envs=content.get("num_envs", 1),
                     threads=content.get("threads", 1),
+                    device=content.get("device"),
                     settings=settings,
                     schedule=schedule,
                     supervision=supervision,

@@ -143,7 +143,7 @@ def run_search(
         if not started:
             return
         runs = {trial.name: trial for sweep in started.values() for trial in sweep.trials}  # trials may share runs
-        batch = Sweep(search.content["steps"], tuple(runs.values()))
+        batch = Sweep(tuple(runs.values()))
         folder.prepare(batch)
         with watching(batch) as watch:
             work = run_sweep(batch, folder, engine, workers, retries, watch, stop)
