@@ -94,6 +94,7 @@ COST = {  # of a decision, in bdqn's
     "boltzmann": 0.85,
     "dropout": 1.2,
     "noisy": 1.2,
+    "bbq": 2.0,
     "bdqn-deep": 1.5,
     "bootstrapped": 2.0,
 }
@@ -460,11 +461,12 @@ def test_growth_has_an_interval_and_what_is_not_fitted_is_said(tmp_path: Path) -
     assert (tmp_path / "out" / "growth.png").stat().st_size > 10_000
 
 
-# --- the linear algorithms, which have studies instead of a sweep -----------------------------------------------------
+# --- experiments that have studies instead of a sweep -----------------------------------------------------------------
 
 LINEAR = ROOT / "linear_regret"
 FIGURES = {
     "linear_exploration": ("boldness", "rivals", "bayesian-regret", "optimism", "lemmas"),
+    "spread_against_counts": ("spread",),
     "linear_regret": ("regret-in-t", "regret-in-d-and-h", "coverage", "prior-scale", "deep-sea", "widths"),
 }
 

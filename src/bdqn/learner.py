@@ -19,6 +19,7 @@ from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
 from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
 from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family_of, make_env, name_of
+from bdqn.envs.demonstrations import Demonstrator, demonstrated
 from bdqn.envs.gym_vector import VectorEnvironments
 from bdqn.envs.interaction import Restart, Step
 from bdqn.envs.observations import observation_spec
@@ -214,8 +215,10 @@ class Learner:
             said=self._said_of_envs,
         )
 
-    def steps(self, total_steps: int, stop: Callable[[], bool] = lambda: False) -> Iterator[Step]:
-        """Interact and learn for ``total_steps`` decisions, giving each step as it happens.
+    def steps(
+        self, total_steps: int, stop: Callable[[], bool] = lambda: False, policy: Demonstrator | None = None
+    ) -> Iterator[Step]:
+        """Interact and learn for ``total_steps`` decisions, giving each step as it happens; ``policy``: as in `learn`.
 
         A refit that is cut short because ``stop()`` holds is made up for at the next call.
         """
@@ -224,8 +227,9 @@ class Learner:
             self.load_environment_state(self.environment_state())
         last = self.agent.steps + total_steps
         while self.agent.steps < last:
+            given = None if policy is None else demonstrated(policy, self.envs)
             self._amid_decision = True  # the environments may be ahead of the agent
-            actions = self.agent.act(self.envs.obs, self.envs.allowed)
+            actions = self.agent.act(self.envs.obs, self.envs.allowed) if given is None else given
             try:
                 step = self.envs.step(actions)
             except BaseException as error:  # the agent is as the last decision left it
@@ -248,10 +252,14 @@ class Learner:
         allowed = None if restart.allowed is None else np.stack([restart.allowed] * rows)
         self.agent.start(np.stack([restart.obs] * rows), np.array([restart.env]), allowed)
 
-    def learn(self, total_steps: int, callback: Callback | None = None) -> Learner:
-        """Learn for ``total_steps`` more decisions; a callback that returns False stops it."""
+    def learn(self, total_steps: int, callback: Callback | None = None, policy: Demonstrator | None = None) -> Learner:
+        """Learn for ``total_steps`` more decisions; a callback that returns False stops it.
+
+        A ``policy`` decides instead of the agent, which learns from that: it gets the environments' observations (a
+        batch), and gives an action for each.
+        """
         with torch_threads(self.threads):
-            for step in self.steps(total_steps):
+            for step in self.steps(total_steps, policy=policy):
                 if callback is not None and callback(self, step) is False:
                     break
         return self

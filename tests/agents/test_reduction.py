@@ -12,8 +12,9 @@ import torch
 from bdqn.bayes.posterior import Moments
 from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
+from bdqn.envs.interaction import Step
 from bdqn.qlearning.agent import QAgent
-from support.agents import ATARI, VECTOR, build, loss_and_gradients, move_target, random_batch
+from support.agents import ATARI, IMAGE, QUICK, VECTOR, build, loss_and_gradients, move_target, random_batch
 
 
 @pytest.mark.parametrize("spec", [VECTOR, ATARI], ids=["vector", "atari"])
@@ -47,14 +48,16 @@ WITHOUT = {
     "boltzmann": {},
     "dropout": {"dropout_rate": 0.0},
     "noisy": {"sigma0": 0.0},
+    "bbq": {"sigma0": 0.0, "kl_scale": 0.0},
     "bootstrapped": {"members": 1, "mask_probability": 1.0, "prior_scale": 0.0},
     "ls-dqn": {},
 }
 
 
 def by_layer(agent: QAgent) -> dict[str, torch.Tensor]:
-    """Gradients under the names that Double DQN's layers have; of sigma nothing, for Double DQN has none."""
-    gradients = {name: p.grad for name, p in agent.online.named_parameters() if "sigma" not in name}
+    """Gradients under the names that Double DQN's layers have; of scales nothing, for Double DQN has none."""
+    scales = ("sigma", "rhos")
+    gradients = {n: p.grad for n, p in agent.online.named_parameters() if not any(scale in n for scale in scales)}
     layers = sum(name.startswith("head.weights.") for name in gradients)
     for i in range(layers):  # members' layers are stacked
         layer = "last" if i == layers - 1 else f"dense.{i}"
@@ -81,6 +84,43 @@ def test_without_what_it_adds_an_agent_is_double_dqn(agent: str, loss: str, spec
     for name, gradient in expected.items():
         assert gradient.abs().max() > 0, name
         assert torch.equal(gradients[name], gradient), name
+
+
+def test_noisy_with_dqns_target_and_without_noise_is_dqn() -> None:
+    batch = random_batch(VECTOR)
+    dqn, noisy, double = (
+        build("dqn", VECTOR),
+        build("noisy", VECTOR, sigma0=0.0, td_target="max"),
+        build("ddqn", VECTOR),
+    )
+    for each in (dqn, noisy, double):
+        with torch.no_grad():
+            each.target.head.last.weight.mul_(-1)  # the two networks do not agree on the next action
+        each.targets.in_sync = False
+    losses = [each.loss(batch) for each in (dqn, noisy, double)]
+    assert losses[0].item() == losses[1].item() != losses[2].item()
+    for loss in losses[:2]:
+        loss.backward()
+    gradients = by_layer(noisy)
+    assert all(torch.equal(gradients[name], gradient) for name, gradient in by_layer(dqn).items())
+
+
+@pytest.mark.parametrize("spec", [VECTOR, IMAGE], ids=["vector", "image"])
+def test_without_spread_bbq_trains_to_double_dqns_weights(spec: ObservationSpec) -> None:
+    training = Training(**QUICK)
+    ddqn, other = (build(name, spec, training, **WITHOUT.get(name, {})) for name in ("ddqn", "bbq"))
+    for each in (ddqn, other):
+        rng = np.random.default_rng(2)
+        each.start(np.zeros((1, *spec.shape), spec.dtype))
+        for _ in range(200):
+            obs = rng.normal(size=(1, *spec.shape)).astype(spec.dtype)
+            ended = rng.random(1) < 0.1
+            step = Step(obs, rng.normal(size=1), ended, np.zeros(1, np.bool_), ended, obs, ())
+            each.observe(rng.integers(3, size=1), step)
+        assert each.updates == 45
+    trained = other.online.state_dict()
+    for name, weight in ddqn.online.state_dict().items():
+        assert float((trained[name] - weight).abs().max()) == 0.0, name
 
 
 @pytest.mark.parametrize(

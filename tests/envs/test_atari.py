@@ -97,10 +97,11 @@ def test_the_newest_frame_is_the_maximum_of_the_screens_that_the_protocol_names(
         newest = env.step(RIGHT)[0][-1]
         for frames in alternatives:
             screen = np.maximum.reduce([screens[frame - 1] for frame in frames])
-            gray = np.rint(screen.mean(-1)).astype(np.uint8) if rgb else screen
-            expected = cv2.resize(gray, (84, 84), interpolation=cv2.INTER_AREA).astype(int)
+            gray = screen.mean(-1) if rgb else screen
+            how = cv2.INTER_LINEAR if rgb else cv2.INTER_AREA
+            expected = cv2.resize(gray, (84, 84), interpolation=how).astype(int)
             alternatives[frames] = max(alternatives[frames], int(np.abs(newest - expected).max()))
-    assert alternatives.pop((first, last)) <= 1  # a mean may round the other way
+    assert alternatives.pop((first, last)) <= 1  # a mean may be cut off on the other side of a whole number
     assert min(alternatives.values()) > 10
 
 
@@ -219,8 +220,34 @@ def test_a_game_in_colour() -> None:
     assert make_atari("pong").render() is None
 
 
+@pytest.mark.parametrize("rgb_mean", [False, True])
+@pytest.mark.parametrize("bilinear", [False, True])
+def test_a_screen_by_hand(rgb_mean: bool, bilinear: bool) -> None:
+    """One red pixel of 210 x 160, among black: gray 90 by luminance, 66.67 as a mean; then shrunk by cv2 itself."""
+    env = make_atari("pong", "dqn", rgb_mean=rgb_mean, bilinear=bilinear)
+    screen = np.zeros((210, 160, 3) if rgb_mean else (210, 160), np.uint8)
+    screen[2, 3] = [200, 0, 0] if rgb_mean else 90
+    shrunk = env._shrink(screen)
+    # Row 1, column 1 of 84 x 84 stands at row 1.5 * 2.5 - 0.5 = 3.25 and column 1.5 * 160 / 84 - 0.5 = 2.357, so a
+    # bilinear mean has rows 3 and 4, columns 2 and 3; row 0 stands at 0.75, with rows 0 and 1: row 2 is between them.
+    if bilinear:
+        assert not shrunk.any()
+        screen[3, 3] = screen[2, 3]
+        gray = 200 / 3 if rgb_mean else 90
+        weight = 0.75 * (1.5 * 160 / 84 - 0.5 - 2)  # of row 3, and of column 3
+        assert env._shrink(screen)[1, 1] == int(gray * weight)  # cut off: 17.86 is 17, 24.1 is 24
+    else:
+        gray = 67 if rgb_mean else 90
+        by_area = np.zeros((210, 160), np.uint8)
+        by_area[2, 3] = gray
+        np.testing.assert_array_equal(shrunk, cv2.resize(by_area, (84, 84), interpolation=cv2.INTER_AREA))
+        assert shrunk.any()
+
+
 def test_settings_leave_a_protocol_alone_unless_told() -> None:
     for name, protocol in PROTOCOLS.items():
         assert AtariSettings(name).resolve() == protocol
         changed = AtariSettings(name, max_episode_frames=7, life_loss_is_terminal=True).resolve()
         assert changed == replace(protocol, max_episode_frames=7, life_loss_is_terminal=True)
+        screens = AtariSettings(name, rgb_mean=not protocol.rgb_mean, bilinear=not protocol.bilinear).resolve()
+        assert screens == replace(protocol, rgb_mean=not protocol.rgb_mean, bilinear=not protocol.bilinear)

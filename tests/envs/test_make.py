@@ -80,7 +80,14 @@ def test_an_id_may_name_the_module_that_registers_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    "options", [{"protocol": "nature"}, {"max_episode_frames": 0}, {"life_loss_is_terminal": False}]
+    "options",
+    [
+        {"protocol": "nature"},
+        {"max_episode_frames": 0},
+        {"life_loss_is_terminal": False},
+        {"rgb_mean": True},
+        {"bilinear": True},
+    ],
 )
 def test_atari_options_are_for_atari(options: dict[str, Any]) -> None:
     (name,) = options

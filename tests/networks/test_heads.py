@@ -12,9 +12,11 @@ from bdqn.agents import AGENTS
 from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import DropoutHead, HeadShape, NoisyHead, TrainingIndices
+from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
 from bdqn.replay.buffer import Batch
 from support.agents import (
+    IMAGE,
     QUICK,
     VECTOR,
     build,
@@ -26,8 +28,6 @@ from support.agents import (
     random_batch,
     step_of,
 )
-
-IMAGE = ObservationSpec((6, 6, 2), np.dtype(np.float32))  # it has a torso to share
 
 
 def seeded() -> torch.Generator:
@@ -208,6 +208,27 @@ def test_without_masks_none_are_kept() -> None:
     assert "masks" not in agent.rngs
 
 
+@torch.no_grad()
+def test_members_vote_where_nothing_is_explored() -> None:
+    """Three members, one observation: two are for action 1, the mean is for action 2; without action 1, a tie."""
+    agent = build("bootstrapped", VECTOR, members=3, evaluation="vote")
+    head = agent.online.head
+    for parameter in head.parameters():
+        parameter.zero_()
+    head.biases[-1].copy_(torch.tensor([[0.0, 1.0, 0.5], [0.0, 1.0, 0.5], [5.0, 0.0, 9.0]]))
+    obs = random_batch(VECTOR, 1).obs
+    view = agent.view(obs)
+    assert view.mean.argmax() == 2
+    assert view.verdict.argmax() == 1
+    assert np.floor(view.verdict).tolist() == [[0, 2, 1]]
+    assert choose(agent, view, rng_of(0), greedy=True).tolist() == [1]
+    assert agent.view(obs, allowed=np.array([[True, False, True]])).verdict.argmax() == 2  # all three
+    head.biases[-1].copy_(torch.tensor([[0.0, 1.0, 0.5], [3.0, 0.0, 0.5], [5.0, 0.0, 9.0]]))
+    assert agent.view(obs).verdict.argmax() == 2  # one vote each: the mean decides
+    by_mean = build("bootstrapped", VECTOR, members=3)
+    assert torch.equal(torch.from_numpy(by_mean.view(obs).verdict), torch.from_numpy(by_mean.view(obs).mean))
+
+
 # --- a randomised prior ------------------------------------------------------------------------------------------
 
 
@@ -290,6 +311,31 @@ def test_the_solved_layer_is_ridge_regression_around_the_trained_one() -> None:
     assert torch.equal(agent.target.head.last.bias, agent.online.head.last.bias)
 
 
+def test_lstd_solves_for_the_greedy_policys_values_on_what_the_buffer_holds() -> None:
+    agent = make("ls-dqn", solver="lstd", ridge=0.7, posterior_update_interval=10_000, training={"gamma": 0.8})
+    play(agent, 60, episode=9)
+    agent.sync()
+    batch = agent.replay.gather(*agent.replay.index())
+    x, next_x = (
+        np.hstack([agent.features(obs).numpy(), np.ones((len(obs), 1))]) for obs in (batch.obs, batch.next_obs)
+    )
+    last = agent.online.head.last
+    trained = torch.cat([last.weight, last.bias[:, None]], 1).detach().numpy().astype(np.float64)
+    taken = (next_x @ trained.T).argmax(1)
+    system, right = 0.7 * np.eye(27), 0.7 * trained.ravel()
+    for i, action in enumerate(batch.action):
+        here, there = np.zeros((2, 3, 9))
+        here[action], there[taken[i]] = x[i], next_x[i]
+        discount = 0.0 if batch.terminal[i] else 0.8
+        system += np.outer(here, here.ravel() - discount * there.ravel())
+        right += batch.reward[i] * here.ravel()
+    agent.fit_last_layer()
+    solved = torch.cat([last.weight, last.bias[:, None]], 1).detach().numpy()
+    np.testing.assert_allclose(solved.ravel(), np.linalg.solve(system, right), rtol=1e-3, atol=1e-4)
+    assert np.abs(solved - trained).max() > 0.01
+    assert torch.equal(agent.target.head.last.weight, last.weight)
+
+
 # --- how long an index lasts -------------------------------------------------------------------------------------
 
 
@@ -315,7 +361,13 @@ def test_every_environment_follows_a_member_of_its_own_for_its_own_episode() -> 
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize(
     ("name", "settings", "lasts"),
-    [("dropout", {}, 1), ("dropout", {"redraw": "episode"}, 4), ("noisy", {}, 1)],
+    [
+        ("dropout", {}, 1),
+        ("dropout", {"redraw": "episode"}, 4),
+        ("noisy", {}, 1),
+        ("bbq", {}, 4),
+        ("bbq", {"redraw": "step"}, 1),
+    ],
 )
 def test_masks_and_noise_last_for_a_decision_or_an_episode(
     name: str, settings: dict[str, Any], lasts: int, num_envs: int

@@ -87,6 +87,7 @@ def test_the_named_number_of_features_is_the_largest_that_is_accepted(free: Free
         ("ddqn", "CartPole-v1", {"mlp_layers": 3}),
         ("bootstrapped", "CartPole-v1", {"members": 20}),
         ("noisy", "MinAtar/Breakout-v1", {}),
+        ("bbq", "MinAtar/Breakout-v1", {}),
     ],
 )
 def test_the_named_width_of_a_network_is_the_largest_that_is_accepted(

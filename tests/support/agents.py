@@ -16,6 +16,7 @@ from bdqn.replay.buffer import Batch
 
 ATARI = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)
 VECTOR = ObservationSpec((5,), np.dtype(np.float32))
+IMAGE = ObservationSpec((6, 6, 2), np.dtype(np.float32))  # it has a torso to share
 QUICK = {"learning_starts": 20, "train_freq": 4, "target_update_interval": 8, "buffer_size": 400, "features": 8}
 
 

@@ -171,7 +171,7 @@ def test_a_saved_agent_plays_for_its_memory(run: Path, tmp_path: Path) -> None:
         donor.learner.envs.close()
 
 
-@pytest.mark.parametrize("agent", ["dropout", "bdqn", "ls-dqn"])
+@pytest.mark.parametrize("agent", ["dropout", "bbq", "bdqn", "ls-dqn"])
 def test_agents_with_the_same_layers_will_do(agent: str, tmp_path: Path) -> None:
     bdqn.make(agent, "CartPole-v1", **SMALL).learn(150).save(tmp_path / "agent")
     donor = load_donor(tmp_path / "agent", collect=150)

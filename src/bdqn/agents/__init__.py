@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bdqn.agents import (
+    bbq,
     bdqn,
     bdqn_deep,
     bdqn_explore,
@@ -44,6 +45,7 @@ AGENTS: dict[str, Recipe] = {
     "boltzmann": Recipe(boltzmann.Settings, boltzmann.choices, "Boltzmann exploration"),
     "dropout": Recipe(dropout.Settings, dropout.choices, "Dropout-DDQN"),
     "noisy": Recipe(noisy.Settings, noisy.choices, "NoisyNet DQN"),
+    "bbq": Recipe(bbq.Settings, bbq.choices, "BBQ-networks"),
     "bootstrapped": Recipe(bootstrapped.Settings, bootstrapped.choices, "Bootstrapped DQN"),
     "ls-dqn": Recipe(ls_dqn.Settings, ls_dqn.choices, "LS-DQN"),
     "ucb": Recipe(ucb.Settings, ucb.choices, "UCB-DQN"),

@@ -74,14 +74,14 @@ class PosteriorSettings:
 
 
 @dataclass(frozen=True)
-class Settings(ddqn.Settings, PosteriorSettings):
+class Settings(ddqn.Exploration, PosteriorSettings):
     """The posterior, its draws, and how it acts."""
 
     READ_WITH: ClassVar[ReadWith] = {
         **PosteriorSettings.READ_WITH,
         "sample_interval": ("redraw", "steps"),
         "ucb_scale": ("acting", "ucb"),
-        **dict.fromkeys(settings_of(ddqn.Settings), ("acting", "epsilon-greedy")),
+        **dict.fromkeys(settings_of(ddqn.Exploration), ("acting", "epsilon-greedy")),
     }
 
     redraw: Literal["episode", "steps"] = setting("episode", "draw at episode starts, or every sample_interval")
@@ -103,7 +103,7 @@ def choices(settings: Settings) -> Choices:
 
     thompson = settings.acting == "thompson"
     return replace(
-        ddqn.choices(settings),
+        ddqn.choices(ddqn.Settings()),
         head=partial(head_class(settings), temperature=settings.temperature, **head_options(settings)),
         policy=policy(settings),
         redraw=redraw(settings) if thompson else None,  # without draws the mean stands for them

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bdqn.agents import ddqn
 from bdqn.config.settings import setting
@@ -29,6 +29,9 @@ class Settings:
         minimum=0,
         maximum=1,
     )
+    evaluation: Literal["mean", "vote"] = setting(
+        "mean", "without exploration, act greedily under the members' mean, or as most members would"
+    )
     prior_scale: float = setting(0.0, "scale of a frozen random Q-function beside each member; 0: none", minimum=0)
 
 
@@ -44,7 +47,12 @@ def choices(settings: Settings) -> Choices:
     members, probability = settings.members, settings.mask_probability
     return replace(
         ddqn.choices(ddqn.Settings()),
-        head=partial(EnsembleHead, members=members, prior_scale=settings.prior_scale),
+        head=partial(
+            EnsembleHead,
+            members=members,
+            prior_scale=settings.prior_scale,
+            votes=settings.evaluation == "vote",
+        ),
         policy=greedy_under_draw,
         redraw=Redraw(),
         copies=members,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Exploration:
     """Epsilon-greedy exploration."""
 
     exploration_initial_eps: float = setting(1.0, "epsilon at the start", minimum=0, maximum=1)
@@ -24,16 +24,24 @@ class Settings:
     exploration_decay_steps: int = setting(10_000, "decisions over which epsilon decays linearly", minimum=1)
 
 
+@dataclass(frozen=True)
+class Settings(Exploration):
+    """Epsilon-greedy exploration, and the last layer."""
+
+    relu_q: bool = setting(False, "end in a ReLU, so that Q is never negative (the released program's baselines)")
+
+
 def choices(settings: Settings) -> Choices:
     """Linear head, epsilon-greedy, no draws, double Q."""
-    from bdqn.networks.heads import LinearHead
+    from bdqn.networks.heads import LinearHead, RectifiedHead
     from bdqn.qlearning.choices import Choices
     from bdqn.qlearning.targets import double_q
 
-    return Choices(head=LinearHead, policy=policy(settings), redraw=None, bootstrap=double_q)
+    head = RectifiedHead if settings.relu_q else LinearHead
+    return Choices(head=head, policy=policy(settings), redraw=None, bootstrap=double_q)
 
 
-def policy(settings: Settings) -> Policy:
+def policy(settings: Exploration) -> Policy:
     """Epsilon-greedy under the mean, which is all that a head without draws has."""
     import numpy as np
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bdqn.agents import ddqn
 from bdqn.config.settings import setting
@@ -22,6 +22,9 @@ class Settings:
     """Noise at the start; what becomes of it is learned."""
 
     sigma0: float = setting(0.5, "scale of the noise at the start, times 1 / sqrt(inputs of a layer)", minimum=0)
+    td_target: Literal["double", "max"] = setting(
+        "double", "who selects the next action in targets: the online network, or the target network (NoisyNet-DQN's)"
+    )
 
 
 def choices(settings: Settings) -> Choices:
@@ -31,6 +34,7 @@ def choices(settings: Settings) -> Choices:
     from bdqn.networks.heads import NoisyHead
     from bdqn.qlearning.choices import greedy_under_draw
     from bdqn.qlearning.draws import Redraw
+    from bdqn.qlearning.targets import double_q, max_q
 
     return replace(
         ddqn.choices(ddqn.Settings()),
@@ -38,4 +42,5 @@ def choices(settings: Settings) -> Choices:
         copies=2,  # the weights, and the scales of their noise
         policy=greedy_under_draw,
         redraw=Redraw(steps=1),
+        bootstrap=double_q if settings.td_target == "double" else max_q,
     )

@@ -214,6 +214,10 @@ class Training:
     timeout_is_terminal: bool = setting(False, "treat a time-out as a terminal state, without bootstrapping")
     features: int = setting(128, "width of the last hidden layer: the regression's features", minimum=1)
     mlp_layers: int = setting(2, "dense layers for flat observations, each of width features", minimum=1, maximum=100)
+    batch_norm: bool = setting(False, "normalise by minibatch after each convolution, as the released program does")
+    initialisation: Literal["uniform", "normal"] = setting(
+        "uniform", "PyTorch's own; or the released program's: weights N(0, 0.02^2), N(0, 0.01^2) for bdqn's last layer"
+    )
     precision: Literal["float32", "bfloat16"] = setting(
         "float32", "precision of the layers up to the features; bfloat16 is faster only with hardware support"
     )

@@ -160,10 +160,14 @@ class AtariEnv(gym.Env[Frames, Any]):
             self._read_screen(self._screen)
 
     def _shrink(self, screen: Frames) -> Frames:
+        cv2, size = self._cv2, self._frames.shape[1:]
+        if self.protocol.bilinear:
+            gray = screen.mean(-1, dtype=np.float32) if self.protocol.rgb_mean else screen.astype(np.float32)
+            shares = cv2.resize(gray, size, interpolation=cv2.INTER_LINEAR) / np.float32(255)
+            return np.asarray((shares * np.float32(255)).astype(np.uint8))  # the released program does not round
         if self.protocol.rgb_mean:
-            screen = self._cv2.transform(screen, np.full((1, 3), 1 / 3))
-        shrunk: Frames = self._cv2.resize(screen, self._frames.shape[1:], interpolation=self._cv2.INTER_AREA)
-        return shrunk
+            screen = cv2.transform(screen, np.full((1, 3), 1 / 3))
+        return np.asarray(cv2.resize(screen, size, interpolation=cv2.INTER_AREA))
 
     def _info(self) -> dict[str, Any]:
         return {"lives": self.ale.lives(), "frame_number": self.ale.getEpisodeFrameNumber()}
@@ -174,16 +178,18 @@ def make_atari(
     protocol: str = "dqn",
     max_episode_frames: int | None = None,
     life_loss_is_terminal: bool | None = None,
+    rgb_mean: bool | None = None,
+    bilinear: bool | None = None,
     frame_size: int = 84,
     full_action_space: bool = False,
     render_mode: str | None = None,
 ) -> AtariEnv:
     """Make an Atari environment from a registered id ("ALE/Pong-v5") or the name of a ROM ("pong").
 
-    The protocol sets frame skip, sticky actions and frame limit, whatever the id says. ``max_episode_frames`` and
-    ``life_loss_is_terminal`` change it as in `AtariSettings`.
+    The protocol sets frame skip, sticky actions and frame limit, whatever the id says. ``max_episode_frames``,
+    ``life_loss_is_terminal``, ``rgb_mean`` and ``bilinear`` change it as in `AtariSettings`.
     """
-    settings = AtariSettings(protocol, max_episode_frames, life_loss_is_terminal)
+    settings = AtariSettings(protocol, max_episode_frames, life_loss_is_terminal, rgb_mean, bilinear)
     roms = import_extra("ale_py.roms", "atari")
     if id_or_game in roms.get_all_rom_ids():
         return AtariEnv(id_or_game, settings.resolve(), frame_size, full_action_space, render_mode)

@@ -202,7 +202,7 @@ def make_atari_vector(id_or_game: str, num_envs: int, protocol: str = "dqn", **g
     It runs in threads. ``given`` are further arguments of `ale_py.vector_env.AtariVectorEnv`, such as ``num_threads``.
     """
     rules = AtariSettings(protocol).resolve()
-    if rules.rgb_mean or rules.life_loss_is_terminal or rules.pooled_frames != (3, 4):
+    if rules.rgb_mean or rules.bilinear or rules.life_loss_is_terminal or rules.pooled_frames != (3, 4):
         raise ValueError(
             f"ale-py's vector environment cannot follow the protocol {protocol}: use {OTHERS}, or our own loop "
             f"(bdqn.make(..., {id_or_game!r}, num_envs={num_envs}))."

@@ -56,11 +56,13 @@ def make_env(
     protocol: str | None = None,
     max_episode_frames: int | None = None,
     life_loss_is_terminal: bool | None = None,
+    rgb_mean: bool | None = None,
+    bilinear: bool | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> AnyEnv:
     """Make an environment from an id or a zero-argument function, or accept an existing one.
 
-    The first three options apply to Atari, see `AtariSettings`. ``env_kwargs`` are passed to the function that builds
+    The first five options apply to Atari, see `AtariSettings`. ``env_kwargs`` are passed to the function that builds
     the environment of an id: `make_atari` or `gymnasium.make`.
     """
     atari_options: dict[str, Any] = {
@@ -69,6 +71,8 @@ def make_env(
             ("protocol", protocol),
             ("max_episode_frames", max_episode_frames),
             ("life_loss_is_terminal", life_loss_is_terminal),
+            ("rgb_mean", rgb_mean),
+            ("bilinear", bilinear),
         )
         if value is not None
     }

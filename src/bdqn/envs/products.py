@@ -42,6 +42,11 @@ class ProductSpace(spaces.Discrete):
         shaped = parts.reshape(*np.shape(action), *self.structured.shape) + self._first
         return np.asarray(shaped.astype(self.structured.dtype))
 
+    def number(self, combinations: NDArray[Any]) -> NDArray[np.int64]:
+        """Our actions for several that the environment takes (n, *shape)."""
+        parts = (combinations - self._first).reshape(len(combinations), -1)
+        return np.asarray(np.ravel_multi_index(tuple(parts.T.astype(np.int64)), self._counts))
+
 
 class ProductActions(gym.Wrapper[Any, Any, Any, Any]):
     """An environment whose several actions are one."""

@@ -26,6 +26,7 @@ class AtariProtocol:
     life_loss_is_terminal: bool = False  # for the learner only
     timeout_is_terminal: bool = False  # for the learner only
     rgb_mean: bool = False  # gray is the mean of R, G and B, not the emulator's luminance
+    bilinear: bool = False  # screens are resized bilinearly and cut off to bytes, not by area and rounded
     evaluation_epsilon: float | None = None  # None = no separate evaluation phase
     evaluation_max_frames: int | None = None  # None = as in training
 
@@ -36,9 +37,11 @@ class AtariProtocol:
         if self.max_episode_frames:
             limit = f"at most {self.max_episode_frames} frames per episode"
             limit += " (then terminal for the learner)" if self.timeout_is_terminal else ""
+        screen = ", gray as the mean of the colours" if self.rgb_mean else ""
+        screen += ", resized bilinearly" if self.bilinear else ""
         return (
             f"Atari protocol {self.name}: {self.frames_per_decision} frames per decision, "
-            f"maximum of frames {' and '.join(map(str, self.pooled_frames))}, "
+            f"maximum of frames {' and '.join(map(str, self.pooled_frames))}{screen}, "
             f"sticky actions {self.repeat_action_probability:g}, {noops}, no FIRE at reset, "
             f"a lost life is {'' if self.life_loss_is_terminal else 'not '}terminal for the learner, {limit}"
         )
@@ -59,6 +62,7 @@ PROTOCOLS: dict[str, AtariProtocol] = {
             max_episode_frames=400_000,
             timeout_is_terminal=True,
             rgb_mean=True,
+            bilinear=True,
         ),
         # Machado et al. 2018, "Revisiting the Arcade Learning Environment".
         AtariProtocol("machado", 4, (3, 4), 0.25, max_noops=0, max_episode_frames=108_000),
@@ -94,6 +98,14 @@ class AtariSettings:
         default=None,
         metadata={"help": "treat a lost life as terminal for the learner; unset = the protocol's"},
     )
+    rgb_mean: bool | None = field(
+        default=None,
+        metadata={"help": "gray is the mean of the colours, not their luminance; unset = the protocol's"},
+    )
+    bilinear: bool | None = field(
+        default=None,
+        metadata={"help": "resize screens bilinearly, not by area; unset = the protocol's"},
+    )
 
     def resolve(self) -> AtariProtocol:
         """Return the protocol with the changes applied."""
@@ -107,7 +119,7 @@ class AtariSettings:
             raise ValueError(f"max_episode_frames must be 0 (no limit) or more, not {self.max_episode_frames}.")
         changes = {
             name: value
-            for name in ("max_episode_frames", "life_loss_is_terminal")
+            for name in ("max_episode_frames", "life_loss_is_terminal", "rgb_mean", "bilinear")
             if (value := getattr(self, name)) is not None
         }
         return replace(PROTOCOLS[self.protocol], **changes)

@@ -17,7 +17,9 @@ from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError, Training
 from bdqn.networks.frozen_priors import FrozenPrior
 from bdqn.networks.heads import Head, HeadShape, Index
-from bdqn.networks.torsos import Encoder, make_torso, output_width, user_torso
+from bdqn.networks.initialisation import INITIALISATIONS
+from bdqn.networks.normalisation import NormalisedConvolution
+from bdqn.networks.torsos import Convolution, Encoder, make_torso, output_width, user_torso
 
 MakeHead = Callable[[HeadShape, torch.Generator], Head]
 MakeFrozenPrior = Callable[
@@ -106,7 +108,9 @@ def make_network(
     """
     init = torch.Generator().manual_seed(integer_seed(seed, "network"))
     with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator first
-        torso = make_torso(spec, init) if user is None else user_torso(spec, user)
+        start = INITIALISATIONS[training.initialisation]
+        convolution = NormalisedConvolution if training.batch_norm else Convolution
+        torso = make_torso(spec, init, start.layers, convolution) if user is None else user_torso(spec, user)
         width = output_width(torso, spec)
         hidden = [] if user is not None else [training.features] * (1 if spec.is_image else training.mlp_layers)
         weights = sum(inputs * outputs for inputs, outputs in pairwise([width, *hidden]))
@@ -121,5 +125,5 @@ def make_network(
                 spec, hidden, num_actions, torch.Generator().manual_seed(integer_seed(seed, "prior"))
             )
             frozen_width = output_width(prior, spec)
-        head = make_head(HeadShape((width, *hidden), num_actions, frozen_width), init)
+        head = make_head(HeadShape((width, *hidden), num_actions, frozen_width, start), init)
         return QNetwork(torso, head, prior, in_bfloat16=training.precision == "bfloat16")

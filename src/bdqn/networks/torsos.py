@@ -20,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from bdqn.config.observations import NATURE_SIDE, ObservationSpec
+from bdqn.networks.initialisation import Initialise, initialise
 
 
 class Chain(nn.Sequential):
@@ -233,13 +234,18 @@ class Branches(nn.Module):
         return torch.cat([torso.forward(obs) for torso in self.torsos], dim=1)
 
 
-def make_torso(spec: ObservationSpec, generator: torch.Generator) -> nn.Module:
+def make_torso(
+    spec: ObservationSpec,
+    generator: torch.Generator,
+    initialise: Initialise = initialise,
+    convolution: type[nn.Conv2d] = Convolution,
+) -> nn.Module:
     """The torso for these observations: the paper's for large images, MinAtar's for small ones, none for vectors."""
     if spec.leaves:
-        return Branches([make_torso(leaf, generator) for _, leaf in spec.leaves])
+        return Branches([make_torso(leaf, generator, initialise, convolution) for _, leaf in spec.leaves])
     layers: list[nn.Module] = [Encoder(spec)]
     if spec.is_image:
-        layers += (_nature if min(spec.sides) >= NATURE_SIDE else _minatar)(spec.channels)
+        layers += (_nature if min(spec.sides) >= NATURE_SIDE else _minatar)(spec.channels, convolution)
         layers.append(Flatten())
     torso = Chain(*layers)
     initialise(torso, generator)
@@ -305,21 +311,11 @@ def dense_layers(sizes: Sequence[int]) -> Chain:
     return Chain(*(Dense(inputs, outputs) for inputs, outputs in pairwise(sizes)))
 
 
-def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's own initialisation of linear and convolutional layers, from an explicit generator."""
-    for layer in module.modules():
-        if isinstance(layer, (nn.Linear, nn.Conv2d)):
-            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-            if layer.bias is not None:
-                bound = 1 / math.sqrt(layer.weight[0].numel())
-                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
-
-
-def _nature(channels: int) -> list[nn.Module]:
+def _nature(channels: int, convolution: type[nn.Conv2d]) -> list[nn.Module]:
     """The paper's convolutions (those of Mnih et al., 2015)."""
-    return [Convolution(channels, 32, 8, stride=4), Convolution(32, 64, 4, stride=2), Convolution(64, 64, 3)]
+    return [convolution(channels, 32, 8, stride=4), convolution(32, 64, 4, stride=2), convolution(64, 64, 3)]
 
 
-def _minatar(channels: int) -> list[nn.Module]:
+def _minatar(channels: int, convolution: type[nn.Conv2d]) -> list[nn.Module]:
     """The convolution of Young and Tian's MinAtar agents."""
-    return [Convolution(channels, 16, 3)]
+    return [convolution(channels, 16, 3)]

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 def choose(
     agent: QAgent, view: QView, rng: np.random.Generator, *, greedy: bool = False, epsilon: float = 0.0
 ) -> Actions:
-    """By the policy, or greedily under the mean; ``epsilon`` is the share of uniformly random actions on top."""
+    """By the policy, or without exploring: greedily under the mean, or by a vote.
+
+    ``epsilon`` is the share of uniformly random actions on top.
+    """
     if greedy and agent.choices.learns:  # an agent that never learns has no mean: what it does is its policy
-        return epsilon_greedy(view.mean, epsilon, rng, view.allowed)
+        return epsilon_greedy(view.verdict, epsilon, rng, view.allowed)
     actions = agent.choices.policy(view, agent.steps, rng)
     if not epsilon:
         return actions

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.networks.heads import Index
+from bdqn.networks.normalisation import batch_statistics
 from bdqn.networks.optimizers import make_optimizer
 from bdqn.networks.precision import prepare_bfloat16
 from bdqn.networks.qnetwork import make_network
@@ -176,8 +178,9 @@ class QAgent:
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """The loss; and the features and targets that it was taken at."""
         indices = self.online.head.training_indices(self.draws.training, self.rngs["draw"], len(batch.action))
-        target = self.targets.td_target(batch, indices, self.choices.bootstrap)  # (batch,) or (batch, members)
-        phi = self.online.features(self.tensor(batch.obs))
+        with batch_statistics(self.online) if self.training.batch_norm else nullcontext():
+            target = self.targets.td_target(batch, indices, self.choices.bootstrap)  # (batch,) or (batch, members)
+            phi = self.online.features(self.tensor(batch.obs))
         q = self.online.q(phi, indices.predict)  # (batch, actions) or (batch, members, actions)
         action = self.tensor(batch.action[:, None])
         if q.ndim == 3:
@@ -185,6 +188,9 @@ class QAgent:
             loss = self._error(predicted, target, batch.mask) * q.shape[1]  # the sum over members
         else:
             loss = self._error(q.gather(1, action), target[:, None], batch.mask)
+        data = max(1, min(self.replay.seen, self.training.buffer_size))
+        penalty = self.online.head.penalty(data)
+        loss = loss if penalty is None else loss + penalty
         divisor = self.training.gradient_divisor
         return (loss if divisor == 1 else loss / divisor), phi, target
 

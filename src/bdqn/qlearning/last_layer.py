@@ -37,7 +37,10 @@ class Fit:
     at_start: bool = True  # fit once as soon as learning starts, rather than one interval later
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
-    keeps_rows: bool = False  # the head wants all rows of a fit, to back its mean and draws up
+    keeps_rows: bool = (
+        False  # the head wants all rows of a fit: to back its mean and draws up, or to solve for both ends
+    )
+    joint: bool = False  # one system for all actions together, rather than one for each
     with_returns: bool = False  # the head wants to know which discounted returns were seen
     distinct: bool = False  # B counts transitions that differ: where observations recur, a fit sees all of the buffer
     growth: Growth | None = None  # instead of fixed intervals, for fits and target updates alike

@@ -17,7 +17,7 @@ def check_agent_memory(
     if choices.fit:
         dim = training.features + choices.fit.frozen_features
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
-        taken += check_posterior_memory(dim, num_actions, taken, rows)
+        taken += check_posterior_memory(dim, num_actions, taken, rows, joint=choices.fit.joint)
     check_replay_memory(training, spec, taken, choices.members, num_actions if masked else 0)
 
 
@@ -52,19 +52,21 @@ def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int)
     return batch_size * per_row
 
 
-def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0) -> int:
+def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0, *, joint: bool = False) -> int:
     """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
     per_row = 2 * dim * (8 + 4)  # regressors in float64, next ones in float32; once more while they are put in order
     kept = rows * per_row
-    needed = 6 * num_actions * dim * dim * 8 + kept  # Gram matrix, precision, its factor, and what is in between
+    # Gram matrix, precision, its factor, and what is in between; of a joint system, itself and its factor.
+    per_square = 2 * num_actions**2 * 8 if joint else 6 * num_actions * 8
+    needed = per_square * dim * dim + kept
     free = max(0, free_memory() - taken)
     if kept > 0.9 * free:
         raise SettingError(
-            f"Backing draws up on {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
+            f"Keeping {rows:,} transitions of {dim:,} features needs {kept / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: set posterior_batch_size to at most {int(0.9 * free / per_row):,}."
         )
     if needed > 0.9 * free:
-        fits = int((0.9 * free / (48 * num_actions)) ** 0.5)
+        fits = int((max(0.0, 0.9 * free - kept) / per_square) ** 0.5)
         raise SettingError(
             f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 from torch import Tensor
 
 from bdqn.networks.heads import Head, Index, QBelief
-from bdqn.qlearning.rules import Allowed, Array
+from bdqn.qlearning.action_probabilities import optimal_action_probabilities
+from bdqn.qlearning.rules import Allowed, Array, only_allowed
 
 
 class QView:
@@ -27,6 +29,19 @@ class QView:
     @cached_property
     def mean(self) -> Array:
         return self._values(self._head.mean_index)
+
+    @cached_property
+    def verdict(self) -> Array:
+        """What is maximised without exploring: the mean; or by how many draws each action is voted for.
+
+        Between actions with as many votes, the mean decides.
+        """
+        if not self._head.votes:
+            return self.mean
+        assert self.draws is not None, "a head that votes has draws to pick from"
+        votes = len(self.draws) * optimal_action_probabilities(self.draws, self.allowed)
+        ranks = only_allowed(self.mean, self.allowed).argsort(-1).argsort(-1)
+        return np.asarray(votes + ranks / self.shape[1])
 
     @cached_property
     def std(self) -> Array:

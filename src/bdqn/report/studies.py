@@ -92,7 +92,7 @@ def run_studies(studies: Mapping[str, Study], names: Sequence[str], scale: Scale
 def main(studies: Mapping[str, Study], scales: Sequence[Scale], out: Path) -> None:
     """Run the studies that the command line names. Tables go to ``out``/SCALE."""
     by_name = {scale.name: scale for scale in scales}
-    parser = argparse.ArgumentParser(description="Run studies of linear agents; those that are done are not run again.")
+    parser = argparse.ArgumentParser(description="Run studies; those that are done are not run again.")
     parser.add_argument("studies", metavar="STUDY", nargs="*", help=f"{', '.join(studies)} [all]")
     parser.add_argument("--scale", choices=by_name, default=scales[0].name, help="how much is run [%(default)s]")
     parser.add_argument("--out", type=Path, help=f"where the tables go [{out / 'SCALE'}]")

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from bdqn.networks.heads.belief import NoBelief
-from bdqn.networks.torsos import Chain, dense_layers, initialise
+from bdqn.networks.initialisation import INITIALISATIONS, Initialisation
+from bdqn.networks.torsos import Chain, dense_layers
 
 Index = Tensor | None
 
@@ -23,6 +24,7 @@ class HeadShape:
     sizes: tuple[int, ...]
     num_actions: int
     frozen_width: int = 0  # outputs of a frozen prior network, which follow the torso's own
+    initialisation: Initialisation = INITIALISATIONS["uniform"]  # how the layers' weights start
 
     @property
     def num_features(self) -> int:
@@ -73,6 +75,10 @@ class Head(NoBelief, nn.Module, ABC):
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         """The indices of one update on a batch of ``rows``, where ``draw`` is the current training draw."""
 
+    def penalty(self, data: int) -> Tensor | None:
+        """What its belief costs in the loss, where that belief rests on so many transitions; None: nothing."""
+        return None
+
     def draw_bold(self, rng: np.random.Generator, count: int) -> Index:
         """``count`` indices that look further past what is known; a head without such gives its ordinary ones."""
         return self.draw(rng, count)
@@ -82,5 +88,5 @@ def trained_layers(shape: HeadShape, generator: torch.Generator) -> tuple[Chain,
     """DQN's dense layers, and its last one."""
     dense, last = dense_layers(shape.sizes), nn.Linear(shape.num_features, shape.num_actions)
     for layers in (dense, last):
-        initialise(layers, generator)
+        shape.initialisation.layers(layers, generator)
     return dense, last

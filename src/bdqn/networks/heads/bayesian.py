@@ -17,7 +17,7 @@ from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.belief import QBelief
 from bdqn.networks.heads.regression import RegressionHead, apply_weights, layer_weights, with_constant, without_constant
 from bdqn.networks.threads import numpy_threads
-from bdqn.networks.torsos import dense_layers, initialise
+from bdqn.networks.torsos import dense_layers
 
 Evaluator = Literal["mean", "draw", "second-draw"]
 
@@ -58,10 +58,10 @@ class BayesianHead(RegressionHead):
         self.bias, self.frozen_q_scale = bias, frozen_q_scale
         self.num_regressors = shape.num_features + (0 if frozen_q_scale else shape.frozen_width)
         self.dense = dense_layers(shape.sizes)
-        initialise(self, generator)
+        shape.initialisation.layers(self, generator)
         # W starts as a linear layer would: with zeros the features got no gradient.
         last = nn.Linear(self.num_regressors, shape.num_actions, bias=bias)
-        initialise(last, generator)
+        shape.initialisation.regression(last, generator)
         self.register_buffer("weights", layer_weights(last).detach().clone())
         self.fitted = False
         belief = fit(Moments.zero(self.dim, (shape.num_actions,)), prior)

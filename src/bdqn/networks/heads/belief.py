@@ -50,6 +50,7 @@ class NoBelief:
 
     posterior: Posterior | None = None
     fitted = True  # whether its Q-values mean anything yet
+    votes = False  # whether the draws that it picks from vote, where it does not explore
 
     def q_of_draws(self, phi: Tensor) -> Tensor | None:
         """Q under each index that ``draw`` picks from (draws, batch, actions); None: it makes new ones each time."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices
-from bdqn.networks.torsos import dense_layers, initialise
+from bdqn.networks.torsos import dense_layers
 
 
 class EnsembleHead(Head):
@@ -17,17 +17,24 @@ class EnsembleHead(Head):
 
     all_members: Tensor
 
-    def __init__(self, shape: HeadShape, generator: torch.Generator, members: int, prior_scale: float = 0.0) -> None:
+    def __init__(
+        self,
+        shape: HeadShape,
+        generator: torch.Generator,
+        members: int,
+        prior_scale: float = 0.0,
+        votes: bool = False,
+    ) -> None:
         super().__init__(shape)
         networks = []
         for _ in range(members):
             network = nn.ModuleList([*dense_layers(shape.sizes), nn.Linear(shape.num_features, shape.num_actions)])
-            initialise(network, generator)
+            shape.initialisation.layers(network, generator)
             networks.append(network)
         layers = list(zip(*networks, strict=True))  # by layer, then by member
         self.weights = nn.ParameterList(torch.stack([m.weight.detach() for m in layer]) for layer in layers)
         self.biases = nn.ParameterList(torch.stack([m.bias.detach() for m in layer]) for layer in layers)
-        self.members, self.prior_scale = members, prior_scale
+        self.members, self.prior_scale, self.votes = members, prior_scale, votes
         # Two axes tell it from one member per row.
         self.register_buffer("all_members", torch.arange(members)[None], persistent=False)
 

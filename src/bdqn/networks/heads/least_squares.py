@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bdqn.bayes.lstd import lstd_q
 from bdqn.bayes.noise import Fixed
 from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Moments, Prior, fit
@@ -34,11 +35,22 @@ class LeastSquaresHead(LinearHead, RegressionHead):
 
     def fit(self, moments: Moments, transitions: Transitions | None, rng: np.random.Generator) -> None:
         """The solution near the trained layer: the ridge penalises the distance from it, not from zero."""
-        prior = Prior(1.0 / self.ridge, Fixed(1.0), mean=without_constant(layer_weights(self.last)))
-        solved = torch.as_tensor(fit(moments, prior).mean)
+        solved = torch.as_tensor(self.solve(without_constant(layer_weights(self.last)), moments, transitions))
         with torch.no_grad():
             self.last.weight.copy_(solved[:, :-1])
             self.last.bias.copy_(solved[:, -1])
 
+    def solve(self, trained: Array, moments: Moments, transitions: Transitions | None) -> Array:
+        """One step of fitted Q iteration: a regression for each action."""
+        return fit(moments, Prior(1.0 / self.ridge, Fixed(1.0), mean=trained)).mean
+
     def copy_fit(self, other: RegressionHead) -> None:
         self.last.load_state_dict(other.get_submodule("last").state_dict())
+
+
+class TemporalDifferenceHead(LeastSquaresHead):
+    """The same with LSTD-Q: the values of the greedy policy, solved for all actions together."""
+
+    def solve(self, trained: Array, moments: Moments, transitions: Transitions | None) -> Array:
+        assert transitions is not None, "its recipe keeps rows"
+        return lstd_q(transitions, trained, self.ridge)

@@ -32,3 +32,10 @@ class LinearHead(Head):
 
     def training_indices(self, draw: Index, rng: np.random.Generator, rows: int) -> TrainingIndices:
         return TrainingIndices(None, None, None)
+
+
+class RectifiedHead(LinearHead):
+    """The same with a ReLU at the end, as the baselines of the authors' released program: Q is never negative."""
+
+    def forward(self, phi: Tensor, index: Index) -> Tensor:
+        return torch.relu(super().forward(phi, index))

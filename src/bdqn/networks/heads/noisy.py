@@ -8,50 +8,34 @@ have its own noise.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices, trained_layers
+from bdqn.networks.heads.base import HeadShape, Index, TrainingIndices
+from bdqn.networks.heads.random_layers import RandomLayersHead
 
 
-class NoisyHead(Head):
+class NoisyHead(RandomLayersHead):
     """DQN's dense layers (mu), and beside each a layer of the same shape that scales its noise (sigma)."""
 
     def __init__(self, shape: HeadShape, generator: torch.Generator, sigma0: float) -> None:
-        super().__init__(shape)
-        self.dense, self.last = trained_layers(shape, generator)
-        self.widths = list(pairwise((*shape.sizes, shape.num_actions)))
+        super().__init__(shape, generator)
         self.sigma_weights, self.sigma_biases = nn.ParameterList(), nn.ParameterList()
         for inputs, outputs in self.widths:
             scale = sigma0 / math.sqrt(inputs)
             self.sigma_weights.append(torch.full((outputs, inputs), scale))
             self.sigma_biases.append(torch.full((outputs,), scale))
 
-    @property
-    def mean_index(self) -> Index:
-        """Without noise."""
-        return None
+    def noise_sizes(self, index: Tensor) -> list[int]:
+        return [inputs + outputs for inputs, outputs in self.widths]
 
-    def features(self, x: Tensor) -> Tensor:
-        """The torso's output: all that comes after it is noisy."""
-        return x
-
-    def forward(self, phi: Tensor, index: Index) -> Tensor:
-        if index is None:
-            return linear(self.dense.forward(phi), self.last.weight, self.last.bias)
-        x = phi
-        noise = torch.split(index, [width for pair in self.widths for width in pair], dim=-1)
-        for i, mu in enumerate((*self.dense, self.last)):
-            assert isinstance(mu, nn.Linear)
-            noisy = linear(x * noise[2 * i], self.sigma_weights[i], self.sigma_biases[i]) * noise[2 * i + 1]
-            x = linear(x, mu.weight, mu.bias) + noisy
-            if mu is not self.last:
-                x = torch.relu_(x)
-        return x
+    def random_layer(self, i: int, x: Tensor, noise: Tensor) -> Tensor:
+        mu, (at_inputs, at_outputs) = self.mu(i), torch.split(noise, list(self.widths[i]), dim=-1)
+        noisy = linear(x * at_inputs, self.sigma_weights[i], self.sigma_biases[i]) * at_outputs
+        return linear(x, mu.weight, mu.bias) + noisy
 
     def draw(self, rng: np.random.Generator, count: int) -> Tensor:
         """f(e) of every layer's inputs and outputs, ``count`` times."""
