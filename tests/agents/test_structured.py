@@ -10,12 +10,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from torch import nn
 
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.config.memory import free_memory
 from bdqn.config.settings import SettingError
+from bdqn.envs import make_env
 from bdqn.networks.torsos import Branches, describe
 from bdqn.replay.buffer import bytes_per_frame
 from bdqn.runs.evaluation import evaluate
@@ -34,7 +36,11 @@ def make(agent: str, source: Any = Structured, num_envs: int = 1, **settings: An
 
 @pytest.mark.parametrize(
     ("agent", "leaf"),
-    [*(("ddqn", leaf) for leaf in OneLeafTells.LEAVES), *((agent, "image") for agent in LEARNING if agent != "ddqn")],
+    [
+        pytest.param(agent, leaf, marks=[] if agent == "ddqn" or leaf == "image" else pytest.mark.long)
+        for agent in LEARNING
+        for leaf in OneLeafTells.LEAVES
+    ],
 )
 def test_what_one_leaf_alone_tells_is_learned(agent: str, leaf: str) -> None:
     source = partial(OneLeafTells, leaf)
@@ -97,6 +103,28 @@ def test_packed_frames_are_the_same_frames() -> None:
     np.testing.assert_array_equal(*frames)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_stack_of_images_in_a_dict_is_what_it_is_alone(packed: bool) -> None:
+    """The weights are the same, bit for bit, and a frame takes as much of the replay buffer, packed or not."""
+
+    def stacked() -> gym.Env[Any, Any]:
+        return FrameStackObservation(make_env("bdqn/GridImage-v0", env_kwargs={"size": 5}), 4)
+
+    def flat() -> gym.Env[Any, Any]:  # stacked images have four axes; a network takes three, channels first
+        side = stacked().observation_space.shape[1:3]
+        space = gym.spaces.Box(0, 255, (4, *side), np.uint8)
+        return TransformObservation(stacked(), lambda frames: np.uint8(255) * frames.any(-1), space)
+
+    plain, inside = (make("bdqn", source, pack_frames=packed).learn(120) for source in (flat, lambda: InADict(flat())))
+    assert inside.agent.spec.is_image
+    assert all(map(torch.equal, *(run.agent.online.state_dict().values() for run in (plain, inside))))
+    one, other = (run.agent.replay for run in (plain, inside))
+    assert one.frame_bytes == other.frame_bytes
+    assert one.frames.nbytes == other.frames.nbytes
+    frames = other.observations(*other.index())
+    np.testing.assert_array_equal(frames.reshape(len(frames), *one.frames.shape[2:]), one.observations(*one.index()))
+
+
 def test_memory_is_counted_before_anything_is_trained() -> None:
     learner = make("ddqn")
     size = learner.envs.observation_space.record.itemsize
@@ -112,7 +140,8 @@ def test_unbounded_numbers_of_a_leaf_follow_the_range_seen() -> None:
     assert isinstance(torso, Branches)
     leaves = dict(zip([leaf.name for leaf in learner.envs.observation_space.leaves], torso.torsos, strict=True))
     assert leaves["speed"][0].followed.all()
-    assert not any(hasattr(part[0], "followed") for name, part in leaves.items() if name != "speed")
+    assert leaves["clock"][0].followed.all()
+    assert {name for name, part in leaves.items() if hasattr(part[0], "followed")} == {"speed", "clock"}
 
 
 def test_a_network_of_ones_own_gets_the_leaves_by_name() -> None:

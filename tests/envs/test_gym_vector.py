@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.config.seeding import integer_seed
 from bdqn.config.settings import SettingError
-from bdqn.envs import NotAnEnvironment, make_atari_vector
+from bdqn.envs import BadAnswer, NotAnEnvironment, make_atari_vector
 from bdqn.envs.gym_vector import NotSameStep
 from bdqn.runs.evaluation import evaluate
 from support.fingerprints import fingerprint
-from support.masked import Masked
+from support.masked import Masked, MaskedByMethod
 from support.small import small
 from support.structured import Structured
 
@@ -81,11 +81,16 @@ def test_a_wrapped_vector_environment_is_taken() -> None:
 # --- going on -------------------------------------------------------------------------------------------------
 
 
-@EVERY
-def test_where_single_environments_can_be_restored_a_run_goes_on_exactly(agent: str, tmp_path: Path) -> None:
-    learner = small(agent, vector()).learn(60)
+@pytest.mark.parametrize(
+    ("agent", "source"), [*((agent, cartpole) for agent in AGENTS), ("bdqn", Structured), ("bdqn", Masked)]
+)
+@pytest.mark.parametrize("mode", [SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_where_single_environments_can_be_restored_a_run_goes_on_exactly(
+    agent: str, source: Callable[[], Any], mode: AutoresetMode, tmp_path: Path
+) -> None:
+    learner = small(agent, vector(source, mode=mode)).learn(60)
     bdqn.Checkpoints(tmp_path).save(learner)
-    restored = bdqn.Checkpoints(tmp_path).load(vector())
+    restored = bdqn.Checkpoints(tmp_path).load(vector(source, mode=mode))
     assert (restored.restarted, restored.replay, restored.changed) == ({}, True, ())
     learned_alike(restored.learner.learn(60), learner.learn(60))
 
@@ -168,6 +173,20 @@ def test_what_a_vector_environment_cannot_do_is_said() -> None:
         bdqn.make("random", vector(), buffer_size=100).make_env()
 
 
+@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
+def test_masks_by_a_method_are_not_ignored_but_refused(kind: type[SyncVectorEnv] | type[AsyncVectorEnv]) -> None:
+    env = kind([MaskedByMethod] * 2, autoreset_mode=SAME_STEP)
+    for source in (env, RecordEpisodeStatistics(env)):
+        with pytest.raises(BadAnswer, match=r"has a method action_masks\(\), which a vector .*: give masks as info"):
+            bdqn.make("random", source, buffer_size=100)
+    env.close()
+
+
+def test_infos_in_a_list_are_refused() -> None:
+    with pytest.raises(BadAnswer, match=r"DictInfoToList gave a list of length 3 as info, .* leave out the wrapper"):
+        bdqn.make("random", DictInfoToList(vector()), buffer_size=100)
+
+
 # --- Atari ----------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +229,20 @@ def test_every_agent_learns_in_ale_pys_vector_environment(agent: str) -> None:
     replay = learner.agent.replay
     batch = replay.gather(*replay.index())
     np.testing.assert_array_equal(batch.obs[:, 1:], batch.next_obs[:, :-1])
+
+
+def test_its_pictures_of_colours_are_taken_as_they_are() -> None:
+    pytest.importorskip("ale_py", reason="the atari extra is not installed")
+    learner = bdqn.make("random", make_atari_vector("pong", 2, num_threads=1, grayscale=False), buffer_size=20)
+    assert learner.learn(4).envs.obs.shape == (2, 4, 84, 84, 3)
+
+
+def test_what_is_no_game_is_refused() -> None:
+    pytest.importorskip("ale_py", reason="the atari extra is not installed")
+    with pytest.raises(ValueError, match="CartPole-v1 is no Atari game: give an id such as ALE/Pong-v5"):
+        make_atari_vector("CartPole-v1", 2)
+    with pytest.raises(ValueError, match="num_envs must be at least 1, not 0"):
+        make_atari_vector("pong", 0)
 
 
 def test_a_protocol_that_it_cannot_follow_is_refused() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from minigrid.wrappers import FullyObsWrapper, RGBImgPartialObsWrapper
 
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.envs import Environments, make_env
 from bdqn.envs.minigrid import IDS
+from bdqn.networks.torsos import Encoder
 from bdqn.storage.state_files import from_files, to_files
 from support.fingerprints import fingerprint
 from support.small import small
@@ -57,6 +61,41 @@ def test_an_episode_goes_on_exactly_wherever_it_was_cut(env_id: str) -> None:
             for name in ("next_obs", "reward", "terminal", "truncated", "obs"):
                 np.testing.assert_array_equal(getattr(one, name), getattr(again, name))
     assert carried or env_id != "MiniGrid-DoorKey-5x5-v0"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "wrap"),
+    [
+        ("MiniGrid-DoorKey-5x5-v0", lambda env: env),
+        ("MiniGrid-DoorKey-5x5-v0", FullyObsWrapper),
+        ("bdqn/MiniGridDoorKey-v0", lambda env: env),
+    ],
+)
+def test_codes_are_scaled_by_the_largest_of_their_kind(env_id: str, wrap: Callable[[Any], Any]) -> None:
+    """MiniGrid declares bytes: as such, a wall and a goal would differ by 0.02."""
+    learner = small("ddqn", lambda: wrap(make_env(env_id)))
+    spec = learner.agent.spec
+    _, image = next(((name, leaf) for name, leaf in spec.leaves if name == "image"), ("", spec))
+    scaled = Encoder(image)(torch.as_tensor(learner.envs.obs))
+    assert scaled.min() == 0
+    assert scaled[0, 0].max() > 0.3  # the key, or the agent
+    assert 0.3 < scaled.max() <= 1
+    assert set((10 * scaled[0, 0]).round().flatten().tolist()) <= set(range(11))
+
+
+def test_pictures_of_colours_are_bytes() -> None:
+    learner = small("ddqn", lambda: RGBImgPartialObsWrapper(make_env("MiniGrid-Empty-5x5-v0")))
+    image = dict(learner.agent.spec.leaves)["image"]
+    assert image.high is not None
+    assert image.high.min() == 255
+
+
+@pytest.mark.long
+def test_the_default_agent_finds_the_goal_of_the_problem_in_the_docs() -> None:
+    returns: list[float] = []
+    learner = bdqn.make("bdqn-explore", "MiniGrid-Empty-5x5-v0", seed=0)
+    learner.learn(6000, lambda _, step: returns.extend(episode.raw_return for episode in step.episodes))
+    assert np.mean(returns[-50:]) > 0.7  # the optimum is 0.955, a random policy gets 0.2
 
 
 @pytest.mark.parametrize("agent", AGENTS)

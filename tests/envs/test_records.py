@@ -34,7 +34,7 @@ def test_every_part_comes_back_as_it_was() -> None:
     assert rows.shape == (20, space.record.itemsize)
     assert space.contains(rows[0])
     first = {"gear": -1, "dials": np.array([[1, 0], [0, -2]])}  # categories are counted from zero
-    names = ["bounded", "camera/left", "dials", "gear", "lamps", "pair/0", "pair/1", "speed"]
+    names = ["bounded", "camera/left", "clock", "dials", "gear", "lamps", "pair/0", "pair/1", "speed"]
     assert sorted(space.unpack(rows)) == names
     for name, values in space.unpack(rows).items():
         for value, sample in zip(values, samples, strict=True):
@@ -79,6 +79,12 @@ ODD = {
         "vector": np.array([0, np.nan])
     },
     "Odd gave a str as the observation's 'vector', but declares float32 of shape (2,)": {"vector": "left"},
+    "Odd gave NaN or infinity as the observation's 'vector'": {"vector": np.array([0, 1e300])},  # too large for float32
+    "Odd gave numbers as the observation's 'image' that uint8 of shape (4, 4, 1) cannot represent: declare their": {
+        "image": np.full((4, 4, 1), 0.5)
+    },
+    "Odd gave numbers as the observation's 'image' that uint8": {"image": np.full((4, 4, 1), 300)},
+    "Odd gave numbers as the observation's 'lamps' that": {"lamps": np.array([0, 2])},
     "Odd gave an array of float32 of shape (7, 2) as the observation's 'vector', but": {
         "vector": np.zeros((7, 2), np.float32)
     },
@@ -95,7 +101,7 @@ def test_a_part_that_is_not_as_declared_is_refused_in_a_sentence(says: str, part
 
 def test_a_part_that_is_missing_is_refused() -> None:
     odd = world(observation_space=OneLeafTells.observation_space, observe=lambda self: {"vector": np.zeros(2)})
-    with pytest.raises(BadAnswer, match="a dict of length 1 as the observation's 'category', but declares"):
+    with pytest.raises(BadAnswer, match="a dict of length 1 as observation, in which 'category' is missing, but decl"):
         Environments([odd()], [0])
 
 
@@ -107,6 +113,7 @@ def test_a_part_that_is_missing_is_refused() -> None:
             "Odd observes 'word', of space Text.*leave it out with gymnasium.wr",
         ),
         (spaces.Tuple([spaces.Sequence(spaces.Discrete(2))]), "Odd observes '0', of space Sequence"),
+        (spaces.Dict(), r"Odd observes Dict\(\), which has no parts: observe a constant"),
         (spaces.Text(3), "Odd has the observation space Text.* or a Dict or Tuple of these: turn it into numbers"),
     ],
 )

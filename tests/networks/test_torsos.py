@@ -12,7 +12,8 @@ from torch import nn
 
 from bdqn.agents import AGENTS
 from bdqn.config.observations import ObservationSpec
-from bdqn.config.settings import Training
+from bdqn.config.settings import SettingError, Training
+from bdqn.networks import qnetwork
 from bdqn.networks.heads import BayesianHead
 from bdqn.networks.qnetwork import QNetwork, make_network
 from bdqn.networks.torsos import Encoder, initialise, make_torso, output_width
@@ -42,6 +43,13 @@ def test_bytes_of_images_become_0_to_1() -> None:
     obs = torch.tensor([0, 51, 255], dtype=torch.uint8).expand(1, 4, 84, 3)
     x = Encoder(ObservationSpec((4, 84, 3), np.dtype(np.uint8), stack=4))(obs)
     torch.testing.assert_close(x[0, 0, 0], torch.tensor([0.0, 0.2, 1.0]))
+
+
+def test_bytes_of_images_that_hold_codes_are_scaled_by_their_bounds() -> None:
+    high = np.broadcast_to(np.array([10, 5, 255], np.float32), (7, 7, 3))
+    spec = ObservationSpec((7, 7, 3), np.dtype(np.uint8), low=np.zeros_like(high), high=high)
+    x = Encoder(spec)(torch.tensor([10, 1, 51], dtype=torch.uint8).expand(1, 7, 7, 3))
+    torch.testing.assert_close(x[0, :, 3, 4], torch.tensor([1.0, 0.2, 0.2]))
 
 
 def test_bounded_values_become_minus_1_to_1_each_by_its_own_bounds() -> None:
@@ -227,3 +235,14 @@ def test_observations_of_many_axes_are_flattened(shape: tuple[int, ...]) -> None
     torso = make_torso(spec, torch.Generator())
     obs = torch.rand(3, *shape)
     torch.testing.assert_close(torso(obs), (obs / 2).flatten(1))
+
+
+def test_dense_layers_must_fit_beside_a_minibatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either would fit alone."""
+    monkeypatch.setattr(qnetwork, "free_memory", lambda: 10**9)
+    layers = {"features": 8, "layers": 1, "num_actions": 2, "copies": 1}
+    qnetwork.check_network_memory(5 * 10**6, **layers, batch_size=1)
+    with pytest.raises(SettingError, match=r"Dense layers of 8 features need 0.8 GB .* set features to at most 5\.$"):
+        qnetwork.check_network_memory(5 * 10**6, **layers, batch_size=10)
+    with pytest.raises(SettingError, match=r"0.0 GB are free: make observations smaller\.$"):
+        qnetwork.check_network_memory(5 * 10**6, **layers, batch_size=100)

@@ -17,6 +17,7 @@ PARTS = spaces.Dict(
         "gear": spaces.Discrete(3, start=-1),
         "dials": spaces.MultiDiscrete([[3, 2], [4, 5]], start=[[1, 0], [0, -2]]),
         "lamps": spaces.MultiBinary((2, 3)),
+        "clock": spaces.Box(0, np.inf, (), np.float32),
         "pair": spaces.Tuple((spaces.Discrete(2), spaces.Box(0, 9, (1,), np.int16))),
     }
 )
@@ -55,11 +56,12 @@ class OneLeafTells(gym.Env[Any, Any]):
     """One decision; pays 1 if it is what one leaf of the observation says, else -1. The other leaves are noise."""
 
     action_space = spaces.Discrete(2)
-    LEAVES = ("image", "vector", "category", "dials", "lamps")
+    LEAVES = ("image", "vector", "number", "category", "dials", "lamps")
     observation_space = spaces.Dict(
         {
             "image": spaces.Box(0, 255, (4, 4, 1), np.uint8),
             "vector": spaces.Box(-1, 1, (2,), np.float32),
+            "number": spaces.Box(-1, 1, (), np.float32),
             "category": spaces.Discrete(2, start=3),
             "dials": spaces.MultiDiscrete([2, 2]),
             "lamps": spaces.MultiBinary(2),
@@ -71,7 +73,7 @@ class OneLeafTells(gym.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         super().reset(seed=seed)
-        self.answer, others = int(self.np_random.integers(2)), self.np_random.integers(2, size=5)
+        self.answer, others = int(self.np_random.integers(2)), self.np_random.integers(2, size=len(self.LEAVES))
         self.other_dial = int(self.np_random.integers(2))
         return self.observation({name: int(bit) for name, bit in zip(self.LEAVES, others, strict=True)}), {}
 
@@ -80,6 +82,7 @@ class OneLeafTells(gym.Env[Any, Any]):
         return {
             "image": np.full((4, 4, 1), 255 * bits["image"], np.uint8),
             "vector": np.array([2 * bits["vector"] - 1, 0.5], np.float32),
+            "number": np.float32(2 * bits["number"] - 1),
             "category": 3 + bits["category"],
             "dials": np.array([self.other_dial, bits["dials"]]),
             "lamps": np.array([1, bits["lamps"]], np.int8),

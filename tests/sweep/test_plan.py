@@ -317,3 +317,9 @@ def test_sweep_files_beside_each_other_have_directories_of_their_own() -> None:
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(tmp_path / "none.toml")]) == 2
     assert "cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_structured_observations_can_be_swept(write: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write.write_text('steps = 10\nseeds = 1\nenvironments = ["MiniGrid-Empty-5x5-v0"]\n[agents.random]\n')
+    assert main(["sweep", str(write), "--out", str(write.parent / "out"), "--dry-run"]) == 0
+    assert "random on MiniGrid-Empty-5x5-v0: " in capsys.readouterr().out

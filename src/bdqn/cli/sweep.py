@@ -99,10 +99,11 @@ def check_environments(sweep: Sweep, *, imports: bool = True) -> None:
     Without ``imports``, skip environments whose id imports a module.
     """
     from bdqn.envs import check_spaces, make_env
+    from bdqn.envs.adapted import adapted
 
     for name in dict.fromkeys(trial.env for trial in sweep.trials if imports or not module_of(trial.env)):
         with user_errors(), closing(make_env(name)) as env:
-            check_spaces(env)
+            check_spaces(adapted(env))
 
 
 def _execute(sweep: Sweep, out: Path, args: Namespace, gpus: list[str]) -> int:

@@ -156,7 +156,7 @@ class Expected:
         )
 
     def _wrong_observation(self, observation: Any) -> str:
-        numbers = _numbers(observation)
+        numbers = numbers_of(observation)
         if numbers is None:
             return f"returned {kind_of(observation)} as observation, but declares {self.declares}"
         if numbers.shape != self.shape:
@@ -218,8 +218,8 @@ def kind_of(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
-def _numbers(value: Any) -> NDArray[Any] | None:
-    """The value as an array of numbers; None if it is not one."""
+def numbers_of(value: Any) -> NDArray[Any] | None:
+    """A value as an array of numbers; None if it is not one."""
     try:
         array = np.asarray(value)
     except (ValueError, RuntimeError):  # lists of different lengths; a tensor that requires a gradient
@@ -228,7 +228,7 @@ def _numbers(value: Any) -> NDArray[Any] | None:
 
 
 def _wrong_reward(reward: Any) -> str:
-    numbers = _numbers(reward)
+    numbers = numbers_of(reward)
     if numbers is None or numbers.size != 1:
         return f"returned {kind_of(reward)} as reward, but must return a number"
     return ""
@@ -240,7 +240,7 @@ def _wrong_flag(name: str, flag: Any) -> str:
 
 def is_flag(value: Any) -> bool:
     """Whether a value means true or false: 0 and 1 do, None does not."""
-    return isinstance(value, (bool, np.bool_)) or (np.size(value) == 1 and _numbers(value) is not None)
+    return isinstance(value, (bool, np.bool_)) or (np.size(value) == 1 and numbers_of(value) is not None)
 
 
 def _wrong_info(info: Any) -> str:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from bdqn.envs.adapted import adapted
 from bdqn.envs.answers import BadAnswer, expected_of, kind_of
-from bdqn.envs.catalog import find_spec
+from bdqn.envs.catalog import find_spec, is_atari
 from bdqn.envs.extras import import_extra
 from bdqn.envs.interaction import Episode, Step
-from bdqn.envs.masks import KEY, Mask, MaskReader, check_allowed
+from bdqn.envs.masks import INFO, KEY, METHOD, Mask, MaskReader, check_allowed
 from bdqn.envs.products import ProductSpace
 from bdqn.envs.records import RecordSpace
 from bdqn.envs.settings import AtariSettings
@@ -154,7 +154,12 @@ class VectorEnvironments(Environments):
 
     def _reset(self, seeds: Sequence[int]) -> None:
         seed: Any = [int(seed) for seed in seeds]
-        obs, infos = self._call("reset", seed=np.array(seed) if is_atari_vector(self.env) else seed)
+        obs, infos = self._call("reset", seed=np.array(seed) if _is_ale(self.env) else seed)
+        if not isinstance(infos, Mapping):  # as Gymnasium's DictInfoToList gives it
+            raise BadAnswer(
+                f"{type(self.env).__name__} gave {kind_of(infos)} as info, but must give one dictionary for all "
+                "environments: leave out the wrapper that changes it."
+            )
         self._returns, self._lengths = [0.0] * len(self.envs), [0] * len(self.envs)
         self._obs = self._rows(obs)
         self._repeat_first_frames(self._obs)
@@ -162,6 +167,11 @@ class VectorEnvironments(Environments):
             if not isinstance(self.observation_space, RecordSpace):
                 self._expected.look(row)
             self._begin(i, row, self._masks.first(_info_of(infos, i)))
+        if not self._masks.offered and _has_method(self.env):
+            raise BadAnswer(
+                f"{self._masks.name} has a method {METHOD}(), which a vector environment cannot ask: give masks as "
+                f"{INFO}, or give a function that makes one environment, and num_envs."
+            )
 
     def _first_observation(self, i: int, seed: int | None = None) -> tuple[Any, Mask | None]:
         assert self._singles is not None
@@ -208,7 +218,9 @@ def make_atari_vector(id_or_game: str, num_envs: int, protocol: str = "dqn", **g
             f"(bdqn.make(..., {id_or_game!r}, num_envs={num_envs}))."
         )
     roms, vector = (import_extra(f"ale_py.{name}", "atari") for name in ("roms", "vector_env"))
-    known = id_or_game in roms.get_all_rom_ids()
+    game = id_or_game if id_or_game in roms.get_all_rom_ids() else _game_of(id_or_game)
+    if num_envs < 1:
+        raise ValueError(f"num_envs must be at least 1, not {num_envs}.")
     options = {
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "reward_clipping": False,
@@ -218,15 +230,30 @@ def make_atari_vector(id_or_game: str, num_envs: int, protocol: str = "dqn", **g
         "noop_max": rules.max_noops,
         "max_num_frames_per_episode": rules.max_episode_frames,
     }
-    game = id_or_game if known else find_spec(id_or_game).kwargs["game"]
     env: AnyVectorEnv = vector.AtariVectorEnv(game, num_envs, **{**options, **given})
     return env
 
 
+def _game_of(env_id: str) -> str:
+    spec = find_spec(env_id)
+    if not is_atari(spec):
+        raise ValueError(f"{env_id} is no Atari game: give an id such as ALE/Pong-v5, or a game such as pong.")
+    return str(spec.kwargs["game"])
+
+
 def is_atari_vector(env: AnyVectorEnv) -> bool:
     """Whether this is ale-py's own vector environment, of stacks of gray screens."""
-    bare = type(env).__module__.startswith("ale_py")
-    return bare and len(env.single_observation_space.shape or ()) == 3
+    return _is_ale(env) and len(env.single_observation_space.shape or ()) == 3
+
+
+def _is_ale(env: AnyVectorEnv) -> bool:
+    return type(env).__module__.startswith("ale_py")
+
+
+def _has_method(env: AnyVectorEnv) -> bool:
+    """Whether single environments offer masks by a method; others than Gymnasium's own cannot be asked."""
+    bare = env.unwrapped
+    return isinstance(bare, SyncVectorEnv | AsyncVectorEnv) and any(bare.call("has_wrapper_attr", METHOD))
 
 
 def _resetting(env: AnyVectorEnv) -> Resetting:

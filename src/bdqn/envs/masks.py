@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from bdqn.envs.answers import BadAnswer, kind_of
+from bdqn.envs.answers import BadAnswer, kind_of, numbers_of
 from bdqn.envs.spaces import name_of
 from bdqn.envs.supervision import blame
 
@@ -65,26 +65,29 @@ class MaskReader:
         return masks[0] if masks else None
 
     def _ask(self, env: gym.Env[Any, Any]) -> Any:
+        method = env.get_wrapper_attr(METHOD)
+        if not callable(method):
+            raise BadAnswer(
+                f"{METHOD} of {self.name} is {kind_of(method)}, but must be a method that gives the mask of where it "
+                "stands: make it one, or give it another name."
+            )
         try:
-            return env.get_wrapper_attr(METHOD)()
+            return method()
         except Exception as error:
             blame(error, f"{METHOD}() of {self.name}")
             raise
 
     def _usable(self, given: Any, source: str) -> Mask:
-        try:
-            mask = np.asarray(given)
-        except ValueError:  # lists of different lengths
-            mask = np.empty(0, object)
-        if mask.shape != (self.num_actions,) or mask.dtype.kind not in "biuf":
+        mask = numbers_of(given)
+        if mask is None or mask.shape != (self.num_actions,):
             raise BadAnswer(
                 f"{source} of {self.name} is {kind_of(given)}, but must hold {self.num_actions} numbers, one for each "
                 "action: 1 where it is allowed, and 0 where it is not."
             )
-        if mask.dtype != np.bool_ and not ((mask == 0) | (mask == 1)).all():
+        if mask.dtype != np.bool_ and len(others := mask[(mask != 0) & (mask != 1)]):
             raise BadAnswer(
-                f"{source} of {self.name} holds numbers from {mask.min():g} to {mask.max():g}, but must hold 1 where "
-                "an action is allowed, and 0 where it is not."
+                f"{source} of {self.name} holds {others[0]:g}, but must hold 1 where an action is allowed, and 0 where "
+                "it is not."
             )
         mask = mask.astype(np.bool_)
         if not mask.any():

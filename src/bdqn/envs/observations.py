@@ -35,6 +35,8 @@ def observation_spec(env: gym.Env[Any, Any]) -> ObservationSpec:
 
 
 def _leaf_spec(leaf: Leaf, start: int) -> ObservationSpec:
-    box = leaf.space if isinstance(leaf.space, spaces.Box) else None
-    low, high = (None, None) if box is None else (box.low.astype(np.float32), box.high.astype(np.float32))
-    return ObservationSpec(leaf.shape, leaf.dtype, low=low, high=high, counts=leaf.counts, start=start)
+    if not isinstance(leaf.space, spaces.Box):
+        return ObservationSpec(leaf.shape, leaf.dtype, counts=leaf.counts, start=start)
+    low, high = (np.atleast_1d(bound.astype(np.float32)) for bound in (leaf.space.low, leaf.space.high))
+    # A number without an axis, which only a part may be, is a vector of one.
+    return ObservationSpec(low.shape, leaf.dtype, low=low, high=high, start=start)

@@ -15,12 +15,16 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bdqn.envs.answers import BadAnswer, kind_of
-from bdqn.envs.minigrid import missions
+from bdqn.envs.minigrid import missions, with_bounds
 from bdqn.envs.spaces import UnsupportedSpace, name_of
 
 Bytes = NDArray[np.uint8]
 Path = tuple[str | int, ...]
 STRUCTURED = (spaces.Dict, spaces.Tuple, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+class Unrepresentable(Exception):
+    """A value holds numbers that the declared type does not have, such as fractions or 300 among bytes."""
 
 
 class Leaf:
@@ -45,9 +49,14 @@ class Leaf:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf" or self._rows(array) is None:
             raise ValueError
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise FloatingPointError
-        return array.astype(self.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            kept = array.astype(self.dtype)
+        if kept.dtype.kind == "f":
+            if not np.isfinite(kept).all():
+                raise FloatingPointError
+        elif array.dtype != self.dtype and (kept != array).any():
+            raise Unrepresentable
+        return kept
 
     def _rows(self, array: NDArray[Any]) -> tuple[int, ...] | None:
         """The shape of the batch; None if the value has another shape than the declared one."""
@@ -125,6 +134,8 @@ class RecordSpace(spaces.Box):
         """``name`` is the environment's, for messages."""
         self.structured, self.name = space, name
         self.leaves = tuple(_leaves(space, (), name))
+        if not self.leaves:
+            raise UnsupportedSpace(f"{name} observes {space}, which has no parts: observe a constant, Discrete(1).")
         # Aligned, so that the networks can read numbers where they stand.
         self.record = np.dtype([(str(i), leaf.dtype, leaf.shape) for i, leaf in enumerate(self.leaves)], align=True)
         super().__init__(0, 255, (self.record.itemsize,), np.uint8)
@@ -169,17 +180,32 @@ class RecordSpace(spaces.Box):
 
     def _arrays(self, observation: Any) -> Iterator[NDArray[Any]]:
         for leaf in self.leaves:
-            value = observation
+            value = self._part(observation, leaf)
             try:
-                for key in leaf.path:
-                    value = value[key]
                 yield leaf.array(value)
             except FloatingPointError:
                 raise BadAnswer(
                     f"{self.name} gave NaN or infinity as {_where(leaf)}: remove them with a wrapper."
                 ) from None
-            except (KeyError, IndexError, TypeError, ValueError):
+            except Unrepresentable:
+                raise BadAnswer(
+                    f"{self.name} gave numbers as {_where(leaf)} that {leaf.declares} cannot represent: declare their "
+                    "type, for example Box(low, high, shape, np.float32)."
+                ) from None
+            except (TypeError, ValueError):
                 raise BadAnswer(self._misfit(leaf, value)) from None
+
+    def _part(self, observation: Any, leaf: Leaf) -> Any:
+        value = observation
+        try:
+            for key in leaf.path:
+                value = value[key]
+        except (KeyError, IndexError, TypeError):
+            raise BadAnswer(
+                f"{self.name} gave {kind_of(observation)} as observation, in which {leaf.name!r} is missing, but "
+                f"declares it: {leaf.declares}."
+            ) from None
+        return value
 
     def _misfit(self, leaf: Leaf, value: Any) -> str:
         return f"{self.name} gave {kind_of(value)} as {_where(leaf)}, but declares {leaf.declares}."
@@ -209,7 +235,7 @@ def _where(leaf: Leaf) -> str:
 def _leaves(space: Any, path: Path, name: str) -> Iterator[Leaf]:
     """The parts of a space, in order."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
-        parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        parts = with_bounds(space.spaces).items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, part in parts:
             yield from _leaves(part, (*path, key), name)
     elif missions(space):

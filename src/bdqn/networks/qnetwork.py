@@ -74,20 +74,23 @@ class QNetwork(nn.Module):
         return self.head.forward(phi, index)
 
 
-def check_network_memory(width: int, features: int, layers: int, num_actions: int, copies: int) -> None:
-    """Refuse dense layers that cannot fit, and say which would."""
+def check_network_memory(
+    width: int, features: int, layers: int, num_actions: int, copies: int, batch_size: int
+) -> None:
+    """Refuse dense layers that cannot fit beside a minibatch, and say which would."""
     per_weight = 5 * 4 * copies  # online and target network, gradients, and the optimizer's two averages
     # The first layer, the last and all biases grow with the features, those between with their square.
     single, square = width + num_actions + layers, layers - 1
     needed = per_weight * (single * features + square * features**2)
-    free = free_memory()
+    free = max(0, free_memory() - 2 * 4 * batch_size * width)  # observations and next ones, as the layers read them
     budget = int(0.9 * free / per_weight)
     if needed > per_weight * budget:
         root = math.isqrt(single**2 + 4 * square * budget)
         fits = (root - single) // (2 * square) if square else budget // single
         raise SettingError(
             f"Dense layers of {features:,} features need {needed / 1e9:,.1f} GB to be trained, but "
-            f"{free / 1e9:.1f} GB are free: set features to at most {fits:,}."
+            f"{free / 1e9:.1f} GB are free: "
+            + (f"set features to at most {fits:,}." if fits > 0 else "make observations smaller.")
         )
 
 
@@ -117,7 +120,7 @@ def make_network(
         if saved is not None and weights > sum(math.prod(value.shape) for value in saved.values()):
             raise ValueError(f"the dense layers have {weights:,} weights, but fewer are saved.")
         if hidden:
-            check_network_memory(width, training.features, len(hidden), num_actions, copies)
+            check_network_memory(width, training.features, len(hidden), num_actions, copies, training.batch_size)
         prior, frozen_width = None, 0
         if make_frozen_prior is not None:
             # From a generator of its own: all else starts as it would without it.

@@ -188,7 +188,7 @@ class FourierFeatures(nn.Module):
 
 
 def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    if spec.dtype == np.uint8 and spec.is_image:
+    if spec.dtype == np.uint8 and spec.is_image and (spec.high is None or (spec.high == 255).all()):
         return np.zeros((), np.float32), np.full((), 1 / 255, np.float32)
     if spec.low is None or spec.high is None or spec.dtype == np.bool_:
         return np.zeros((), np.float32), np.ones((), np.float32)
