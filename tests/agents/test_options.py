@@ -24,7 +24,7 @@ from bdqn.networks.heads import (
 )
 from bdqn.qlearning.agent import QAgent
 from bdqn.qlearning.targets import double_q
-from bdqn.replay.buffer import Batch
+from bdqn.replay.batch import Batch
 from support.agents import VECTOR, build, loss_and_gradients, make_agent, play, random_batch
 from support.probes import MatchingAction
 

@@ -14,6 +14,7 @@ from bdqn.agents.bdqn import Settings
 from bdqn.cli.options import text_of
 from bdqn.config.resolve import configure
 from bdqn.config.settings import settings_of
+from bdqn.qlearning.bonuses import Bonuses
 from bdqn.qlearning.diagnostics import POSTERIOR_METRICS
 from bdqn.runs.writer import ROLLOUT_METRICS
 
@@ -107,6 +108,7 @@ def test_every_metric_has_its_formula() -> None:
     pages = ROOT / "docs" / "algorithms"
     assert set(POSTERIOR_METRICS) <= rows_of(pages / "bdqn.md").keys()
     assert {*ROLLOUT_METRICS, "train/loss"} <= rows_of(pages / "ddqn.md").keys()
+    assert set(Bonuses.metric_names) <= rows_of(pages / "dqn-counts.md").keys()
 
 
 def test_deviations_are_numbered_without_gaps_and_no_other_is_referred_to() -> None:

@@ -14,7 +14,7 @@ from bdqn.config.settings import Training
 from bdqn.networks.heads import DropoutHead, HeadShape, NoisyHead, TrainingIndices
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
-from bdqn.replay.buffer import Batch
+from bdqn.replay.batch import Batch
 from support.agents import (
     IMAGE,
     QUICK,

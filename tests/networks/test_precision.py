@@ -17,7 +17,7 @@ import bdqn
 from bdqn.config.settings import SettingError
 from bdqn.learner import Learner
 from bdqn.networks import precision
-from bdqn.replay.buffer import Batch
+from bdqn.replay.batch import Batch
 from support.processes import elsewhere
 
 CPU = torch.device("cpu")

@@ -92,6 +92,9 @@ CASES = [
     Case("ls-dqn", "CartPole-v1", 3, {"solver": "lstd"}),
     Case("bdqn", "MinAtar/Breakout-v1", 1, {"batch_norm": True, "initialisation": "normal"}),
     Case("bbq", "MinAtar/Breakout-v1", 1, {"redraw": "step"}),
+    Case("dqn-counts", "CartPole-v1", 3, {"n_steps": 3}),
+    Case("dqn-counts", "FrozenLake-v1"),
+    Case("dqn-cts", "MinAtar/Breakout-v1", 2),
     Case("dropout", "CartPole-v1", 3, {"redraw": "episode"}),
     Case("ls-dqn", "CartPole-v1", 1, {"n_steps": 3}),
     Case("bdqn", "CartPole-v1", 3, {"last_layer": "gradient-prior", "gram_decay": 0.5, "n_steps": 3}),
@@ -183,9 +186,11 @@ PONG = Case(
 )
 
 
-def test_cuts_of_an_atari_game(tmp_path: Path) -> None:
+@pytest.mark.parametrize("agent", ["bdqn", "dqn-cts"])
+def test_cuts_of_an_atari_game(tmp_path: Path, agent: str) -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
-    assert compare_cuts(PONG, [4, 19], tmp_path, total=28) == 2
+    settings = {k: v for k, v in PONG.settings.items() if agent == "bdqn" or not k.startswith("posterior")}
+    assert compare_cuts(Case(agent, PONG.env, settings=settings), [4, 19], tmp_path, total=28) == 2
 
 
 def test_a_run_of_many_lives(tmp_path: Path) -> None:

@@ -31,12 +31,20 @@ histories = st.lists(st.one_of(*[st.tuples(usual, usual, usual)] * 15, st.just((
     n_steps=st.sampled_from([1, 2, 3, 5, 30]),  # the last is more than a ring holds
     members=st.sampled_from([0, 3]),
     masked=st.booleans(),
+    bonuses=st.booleans(),
     history=histories,
 )
 def test_exactly_the_intact_transitions_can_be_sampled_and_equal_the_naive_ones(
-    num_envs: int, stack: int, spare: int, n_steps: int, members: int, masked: bool, history: list[tuple[str, ...]]
+    num_envs: int,
+    stack: int,
+    spare: int,
+    n_steps: int,
+    members: int,
+    masked: bool,
+    bonuses: bool,
+    history: list[tuple[str, ...]],
 ) -> None:
-    world = World(num_envs, stack, stack + 2 + spare, n_steps, members, masked)
+    world = World(num_envs, stack, stack + 2 + spare, n_steps, members, masked, bonuses)
     rng = np.random.default_rng(0)
     for events in history:
         world.go(events)
@@ -166,6 +174,8 @@ def test_a_million_atari_frames_fit_and_are_paid_for_only_when_used() -> None:
     assert held_bytes(replay) == pytest.approx(bytes_per_frame(shape, np.uint8, 4) * 1_000_000, rel=1e-6)
     masked = Replay(1000, shape, np.uint8, stack=4, members=10)
     assert held_bytes(masked) == 1000 * bytes_per_frame(shape, np.uint8, 4, members=10)
+    rewarded = Replay(1000, shape, np.uint8, stack=4, bonuses=True)
+    assert held_bytes(rewarded) == 1000 * bytes_per_frame(shape, np.uint8, 4, bonuses=True)
 
 
 def held_bytes(replay: Replay) -> int:

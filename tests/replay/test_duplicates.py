@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import bdqn
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.batch import Batch
+from bdqn.replay.buffer import Replay
 from bdqn.replay.duplicates import DuplicateFinder, Recurrence
 
 

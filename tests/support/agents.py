@@ -12,7 +12,7 @@ from bdqn.config.observations import ObservationSpec
 from bdqn.config.settings import Training
 from bdqn.envs.interaction import Step
 from bdqn.qlearning.agent import QAgent
-from bdqn.replay.buffer import Batch
+from bdqn.replay.batch import Batch
 
 ATARI = ObservationSpec((4, 84, 84), np.dtype(np.uint8), stack=4)
 VECTOR = ObservationSpec((5,), np.dtype(np.float32))

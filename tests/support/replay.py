@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.batch import Batch
+from bdqn.replay.buffer import Replay
 
 TERMINAL = {"life", "terminated"}  # nothing of value follows
 ENDS = {"terminated", "truncated"}  # the episode is over
@@ -94,6 +95,11 @@ def allowed(frames: Any) -> np.ndarray:
     return np.asarray(frames)[..., None] >> np.arange(ACTIONS) & 1 == 1
 
 
+def bonus_of(reward: Any) -> np.ndarray:
+    """A bonus for each reward, which follows from it."""
+    return np.asarray(reward, np.float32) / 8
+
+
 def keys(batch: Batch) -> list[Key]:
     """As ``key``; a frame is two numbers, the second the first's negative, and its mask follows from them."""
     if batch.next_allowed is not None:
@@ -101,6 +107,8 @@ def keys(batch: Batch) -> list[Key]:
         assert_array_equal(batch.next_allowed, allowed(newest))
     assert_array_equal(batch.obs[..., 0], -batch.obs[..., 1])
     assert_array_equal(batch.next_obs[..., 0], -batch.next_obs[..., 1])
+    if batch.bonus is not None:
+        assert_array_equal(batch.bonus, bonus_of(batch.reward))
     rewards: Any = batch.reward
     if batch.steps is not None:
         assert not any(row[steps:].any() for row, steps in zip(batch.reward, batch.steps, strict=True))
@@ -114,7 +122,14 @@ class World:
     """A replay memory and naive environments that live through the same history."""
 
     def __init__(
-        self, num_envs: int, stack: int, slots: int, n_steps: int = 1, members: int = 0, masked: bool = False
+        self,
+        num_envs: int,
+        stack: int,
+        slots: int,
+        n_steps: int = 1,
+        members: int = 0,
+        masked: bool = False,
+        bonuses: bool = False,
     ) -> None:
         self.slots, self.n_steps, self.members = slots, n_steps, members
         self.envs = [NaiveEnv(number, stack) for number in range(num_envs)]
@@ -127,6 +142,7 @@ class World:
             n_steps=n_steps,
             members=members,
             masked_actions=ACTIONS if masked else 0,
+            bonuses=bonuses,
         )
         self.steps = 0
         self.restart()
@@ -161,6 +177,7 @@ class World:
             np.array(masks) if self.members else None,
             self._masks(after),
             self._masks(now),
+            bonus_of(np.array(rewards)) if self.replay.bonuses is not None else None,
         )
 
     def expected(self) -> list[Key]:

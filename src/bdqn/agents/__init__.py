@@ -1,6 +1,7 @@
 """The agents: one short recipe per file, each handing its choices to the one QAgent.
 
-May import: bayes, config, networks, qlearning. Never: gymnasium. Torch is imported only when a recipe is called.
+May import: bayes, config, density, networks, qlearning, replay.duplicates. Never: gymnasium.
+Torch is imported only when a recipe is called.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from bdqn.agents import (
     bootstrapped,
     ddqn,
     dqn,
+    dqn_counts,
+    dqn_cts,
     dropout,
     ls_dqn,
     noisy,
@@ -47,6 +50,8 @@ AGENTS: dict[str, Recipe] = {
     "noisy": Recipe(noisy.Settings, noisy.choices, "NoisyNet DQN"),
     "bbq": Recipe(bbq.Settings, bbq.choices, "BBQ-networks"),
     "bootstrapped": Recipe(bootstrapped.Settings, bootstrapped.choices, "Bootstrapped DQN"),
+    "dqn-counts": Recipe(dqn_counts.Settings, dqn_counts.choices, "DQN with a bonus by counts"),
+    "dqn-cts": Recipe(dqn_cts.Settings, dqn_cts.choices, "DQN-CTS"),
     "ls-dqn": Recipe(ls_dqn.Settings, ls_dqn.choices, "LS-DQN"),
     "ucb": Recipe(ucb.Settings, ucb.choices, "UCB-DQN"),
     "bdqn": Recipe(bdqn.Settings, bdqn.choices, "Bayesian DQN"),

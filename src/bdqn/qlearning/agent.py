@@ -32,11 +32,11 @@ from bdqn.qlearning.agent_state import agent_state, load_agent_state
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step
 from bdqn.qlearning.last_layer import NEVER
-from bdqn.qlearning.parts import make_draws, make_fit, make_generators, make_replay
+from bdqn.qlearning.parts import keep_returns, make_bonuses, make_draws, make_fit, make_generators, make_replay
 from bdqn.qlearning.rules import Actions, Allowed, or_uniform, uniform
 from bdqn.qlearning.targets import TDTargets
 from bdqn.qlearning.view import QView
-from bdqn.replay.buffer import Batch
+from bdqn.replay.batch import Batch
 
 if TYPE_CHECKING:
     from bdqn.envs.interaction import Step
@@ -76,7 +76,9 @@ class QAgent:
         self.optimizer = make_optimizer(self.online.named_parameters(), training)
         self.replay = make_replay(choices, training, spec, num_envs, num_actions if masked else 0)
         self.rngs = make_generators(choices, seed)
-        self.targets = TDTargets(self.online, self.target, training, self.device)
+        self.bonuses = make_bonuses(choices, spec, seed)
+        self.targets = TDTargets(self.online, self.target, training, self.device, choices.return_share)
+        keep_returns(choices, self.replay, self.targets)
         self.draws = make_draws(choices, self.online.head, training.gamma, num_envs, self.rngs)
         self.last_layer = make_fit(choices, training, self.targets, self.replay, self.draws, self.rngs)
         self.steps = 0  # decisions, over all environments
@@ -130,8 +132,12 @@ class QAgent:
         terminal = step.terminal | step.truncated if self.training.timeout_is_terminal else step.terminal
         masks = self.choices.masks
         mask = None if masks is None else self.rngs["masks"].random((self.num_envs, masks.members)) < masks.probability
-        masked = (step.next_allowed, step.allowed)
-        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs, mask, *masked)
+        bonus = None
+        if self.bonuses is not None:
+            bonus = self.bonuses.of(step.next_obs)
+            self.metrics |= self.bonuses.metrics()
+        beside = (mask, step.next_allowed, step.allowed, bonus)
+        self.replay.add(action, step.reward, step.next_obs, terminal, step.ended, step.obs, *beside)
 
     @property
     def _has_started(self) -> bool:

@@ -28,6 +28,7 @@ def agent_state(agent: QAgent) -> dict[str, Any]:
         **agent.online.head.belief_state(),
         **agent.draws.state(),
         **(NO_FIT if agent.last_layer is None else agent.last_layer.state()),
+        **({} if agent.bonuses is None else {"bonuses": agent.bonuses.state()}),
         "in_sync": agent.targets.in_sync,
         "steps": agent.steps,
         "updates": agent.updates,
@@ -39,7 +40,9 @@ def agent_state(agent: QAgent) -> dict[str, Any]:
 
 def load_agent_state(agent: QAgent, state: Mapping[str, Any]) -> None:
     """Take back what ``agent_state`` gave, or what was read from a file; what does not fit is a ValueError."""
-    require_like("agent", state, {**agent.state(), "metrics": {}})
+    own = agent.state()
+    grown: dict[str, Any] = {name: {} for name in ("metrics", "bonuses") if name in own}  # of any size
+    require_like("agent", state, own | grown)
     if not 0 <= float(state["reward_unit"]) < np.inf:
         raise ValueError(f"reward_unit is {state['reward_unit']}.")
     agent.online.load_state_dict(_own_tensors(state["online"]))
@@ -49,6 +52,8 @@ def load_agent_state(agent: QAgent, state: Mapping[str, Any]) -> None:
     agent.draws.load_state(state, agent.device)
     if agent.last_layer is not None:
         agent.last_layer.load_state(state)
+    if agent.bonuses is not None:
+        agent.bonuses.load_state(state["bonuses"])
     agent.targets.in_sync, agent.targets.reward_unit = bool(state["in_sync"]), float(state["reward_unit"])
     agent.steps, agent.updates = int(state["steps"]), int(state["updates"])
     known = metric_names(agent)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
 from bdqn.qlearning.boldness import Bold
+from bdqn.qlearning.bonuses import CountBonus
 from bdqn.qlearning.draws import Redraw
 from bdqn.qlearning.last_layer import Fit
 from bdqn.qlearning.rules import Actions, greedy, upper_confidence
@@ -61,6 +62,8 @@ class Choices:
     bold: Bold | None = None  # bold draws beside modest ones; None: none are bold
     acts_as_fitted: Where = never  # by the features of the last fit, rather than today's
     masks: Masks | None = None
+    bonus: CountBonus | None = None  # beside rewards, for what was seldom seen
+    return_share: float = 0.0  # eta: of an episode's return in a target (mixed Monte-Carlo)
     frozen_prior: MakeFrozenPrior | None = None  # a frozen random module beside the torso
     copies: int = 1  # how many numbers the head trains for each weight of the dense layers
     learns: bool = True

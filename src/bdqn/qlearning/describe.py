@@ -16,6 +16,8 @@ def describe(choices: Choices) -> dict[str, str]:
         "backups": choices.fit is not None and choices.fit.keeps_rows,
         "boldness": choices.bold is not None,
         "masks": choices.masks is not None,
+        "bonus": choices.bonus is not None,
+        "mixed returns": choices.return_share > 0,
         "prior": choices.frozen_prior is not None,
         "no learning": not choices.learns,
     }

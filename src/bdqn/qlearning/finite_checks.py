@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bdqn.networks.optimizers import Optimizer
     from bdqn.networks.qnetwork import QNetwork
     from bdqn.qlearning.agent import QAgent
-    from bdqn.replay.buffer import Batch
+    from bdqn.replay.batch import Batch
 
 _ENVIRONMENT = "The environment gave it: look there, or bound what it gives with a wrapper."
 _MEMORY = "It was when it came in: look for code that writes there, or for faulty memory."

@@ -19,7 +19,8 @@ from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.last_layer import Fit, LastLayerFit
 from bdqn.qlearning.regression import RegressionData
 from bdqn.qlearning.targets import Bootstrap, TDTargets
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.batch import Batch
+from bdqn.replay.buffer import Replay
 
 
 class DecayingFit(LastLayerFit):

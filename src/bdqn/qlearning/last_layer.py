@@ -18,7 +18,8 @@ from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.growth import Growth, GrowthClock
 from bdqn.qlearning.regression import RegressionData, RegressionSource
 from bdqn.qlearning.targets import Bootstrap, TDTargets
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.batch import Batch
+from bdqn.replay.buffer import Replay
 from bdqn.replay.duplicates import Recurrence, always
 
 if TYPE_CHECKING:

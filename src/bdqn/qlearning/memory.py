@@ -18,15 +18,22 @@ def check_agent_memory(
         dim = training.features + choices.fit.frozen_features
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
         taken += check_posterior_memory(dim, num_actions, taken, rows, joint=choices.fit.joint)
-    check_replay_memory(training, spec, taken, choices.members, num_actions if masked else 0)
+    bonuses = choices.bonus is not None
+    check_replay_memory(training, spec, taken, choices.members, num_actions if masked else 0, bonuses)
 
 
 def check_replay_memory(
-    training: Training, spec: ObservationSpec, taken: int = 0, members: int = 0, masked_actions: int = 0
+    training: Training,
+    spec: ObservationSpec,
+    taken: int = 0,
+    members: int = 0,
+    masked_actions: int = 0,
+    bonuses: bool = False,
 ) -> None:
     """Refuse a replay buffer that cannot fit beside what is ``taken`` already, and say which would."""
     buffer_size = training.buffer_size
-    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, members, masked_actions)
+    beside = (members, masked_actions, bonuses)
+    per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, *beside)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)
     if buffer_size > fits:

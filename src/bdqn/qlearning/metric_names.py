@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def metric_names(agent: QAgent) -> tuple[str, ...]:
-    """Of the loss, of fits, and of draws."""
+    """Of the loss, of fits, of draws, and of bonuses."""
     fit = agent.choices.fit
     loss = ("train/loss",) if agent.choices.learns else ()
     posterior = POSTERIOR_METRICS if fit is not None and agent.online.head.posterior is not None else ()
     adapted = ADAPTED_METRICS if fit is not None and fit.adapts else ()
-    return loss + posterior + adapted + agent.draws.metric_names
+    counts = agent.bonuses.metric_names if agent.bonuses is not None else ()
+    return loss + posterior + adapted + agent.draws.metric_names + counts

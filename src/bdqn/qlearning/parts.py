@@ -10,7 +10,9 @@ import numpy as np
 from bdqn.config.seeding import generator
 from bdqn.qlearning.bold_draws import BoldDraws
 from bdqn.qlearning.boldness import Boldness
+from bdqn.qlearning.bonuses import Bonuses
 from bdqn.qlearning.draws import Draws
+from bdqn.qlearning.episode_returns import EpisodeReturns
 from bdqn.qlearning.kept_data import DecayingFit, MinibatchFit
 from bdqn.qlearning.last_layer import LastLayerFit
 from bdqn.qlearning.loops import Loops
@@ -48,7 +50,19 @@ def make_replay(
         n_steps=training.n_steps,
         members=choices.members,
         masked_actions=masked_actions,
+        bonuses=choices.bonus is not None,
     )
+
+
+def make_bonuses(choices: Choices, spec: ObservationSpec, seed: int) -> Bonuses | None:
+    """Bonuses by a density model of these observations; None: rewards are the environment's alone."""
+    return None if choices.bonus is None else Bonuses(choices.bonus, spec, generator(seed, "density"))
+
+
+def keep_returns(choices: Choices, replay: Replay, targets: TDTargets) -> None:
+    """Have a replay buffer give the returns of episodes with its transitions, if targets mix them in."""
+    if choices.return_share:
+        replay.returns_of = EpisodeReturns(replay, targets).at
 
 
 def make_draws(choices: Choices, head: Head, gamma: float, num_envs: int, rngs: Rngs) -> Draws:

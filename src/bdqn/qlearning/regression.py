@@ -17,7 +17,8 @@ from bdqn.networks.heads import TrainingIndices, regression_head
 from bdqn.qlearning.diagnostics import Rows
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.targets import Bootstrap, TDTargets
-from bdqn.replay.buffer import Batch, Replay
+from bdqn.replay.batch import Batch
+from bdqn.replay.buffer import Replay
 from bdqn.replay.duplicates import DuplicateFinder, Recurrence
 from bdqn.replay.returns import return_range
 

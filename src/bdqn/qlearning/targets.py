@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bdqn.config.settings import Training
     from bdqn.networks.heads import TrainingIndices
     from bdqn.networks.qnetwork import QNetwork
-    from bdqn.replay.buffer import Batch
+    from bdqn.replay.batch import Batch, Numbers
 
 QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
 Bootstrap = Callable[[QValues, QValues], Tensor]
@@ -34,8 +34,16 @@ def max_q(select: QValues, evaluate: QValues) -> Tensor:
 class TDTargets:
     """The online network, its delayed copy, and the targets that the two give."""
 
-    def __init__(self, online: QNetwork, target: QNetwork, training: Training, device: torch.device) -> None:
-        self.online, self.target, self.device = online, target, device
+    def __init__(
+        self,
+        online: QNetwork,
+        target: QNetwork,
+        training: Training,
+        device: torch.device,
+        return_share: float = 0.0,
+    ) -> None:
+        """``return_share`` is eta, the share of an episode's return in a target; the rest is bootstrapped."""
+        self.online, self.target, self.device, self.return_share = online, target, device, return_share
         self.gamma, self.reward_clip = training.gamma, training.reward_clip
         self.reward_unit = 0.0 if training.reward_scaling else 1.0  # Q is learned in this unit; 0: not known yet
         self.in_sync = True  # the two networks are equal
@@ -69,17 +77,29 @@ class TDTargets:
         value = bootstrap(select, evaluate)
         if value.ndim == 2:  # a target for each member
             reward, discount = reward[:, None], discount[:, None]
-        return torch.addcmul(reward, discount, value)
+        target = torch.addcmul(reward, discount, value)
+        return target if batch.returns is None else self._mixed(target, self.tensor(batch.returns))
+
+    def _mixed(self, target: Tensor, returns: Tensor) -> Tensor:
+        """(1 - eta) target + eta return, where that is known."""
+        if target.ndim == 2:
+            returns = returns[:, None]
+        return torch.where(returns.isnan(), target, torch.lerp(target, returns, self.return_share))
 
     def reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Rewards in the learner's unit, clipped and summed over n steps, and the discount of the value after them."""
-        reward = self.in_own_unit(batch.reward)
+        reward = self.learned_reward(batch.reward, batch.bonus)
         gamma = np.float32(self.gamma)
         discount = gamma * ~batch.terminal  # termination is a discount of zero
         if batch.steps is not None:
             reward = reward @ gamma ** np.arange(reward.shape[1], dtype=np.float32)
             discount *= gamma ** (batch.steps - 1).astype(np.float32)
         return reward, discount
+
+    def learned_reward(self, reward: NDArray[np.float32], bonus: Numbers) -> NDArray[np.float32]:
+        """What is to be gained: rewards in the learner's unit, and bonuses, which are given in it and not clipped."""
+        reward = self.in_own_unit(reward)
+        return reward if bonus is None else reward + bonus
 
     def in_own_unit(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Rewards in the unit that Q is learned in, and clipped."""

@@ -9,46 +9,17 @@ are sampled, under the rule that the environments use: before its fourth frame a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from bdqn.replay.batch import Batch, Masks, Numbers, Outcomes
 from bdqn.replay.compression import ASSUMED, PackedFrames
 
 Records = dict[str, NDArray[Any]]
-Masks = NDArray[np.bool_] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Transitions (obs, action, reward, next_obs); ``terminal`` where nothing of value follows.
-
-    With n-step returns ``next_obs`` and ``terminal`` are those after ``steps`` decisions: n, or fewer where value or
-    episode ends or the present is reached. Their rewards stand side by side, zeros after the last.
-    """
-
-    obs: NDArray[Any]
-    action: NDArray[np.int64]
-    reward: NDArray[np.float32]  # (batch,) or (batch, n)
-    next_obs: NDArray[Any]
-    terminal: NDArray[np.bool_]
-    steps: NDArray[np.int64] | None = None  # None: one each
-    mask: Masks = None  # which members may learn from it (batch, members); None: all
-    next_allowed: Masks = None  # which actions may be taken at next_obs (batch, actions); None: all
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """What came of actions: all of a batch but its observations, and where its next observations stand."""
-
-    action: NDArray[np.int64]
-    reward: NDArray[np.float32]
-    next_slot: NDArray[np.int64]
-    terminal: NDArray[np.bool_]
-    steps: NDArray[np.int64] | None
+ReturnsOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
 
 
 def bytes_per_frame(
@@ -58,10 +29,11 @@ def bytes_per_frame(
     packed: bool = False,
     members: int = 0,
     masked_actions: int = 0,
+    bonuses: bool = False,
 ) -> int:
     """Memory that one slot takes: its frame (an estimate where it is packed), and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
-    beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8)
+    beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8, *([np.float32] if bonuses else []))
     size = int(np.prod(frame)) * np.dtype(dtype).itemsize
     noted = sum(np.dtype(kind).itemsize for kind in beside) + members + _bytes_for(masked_actions)
     return (size // ASSUMED + 64 if packed else size) + noted
@@ -86,11 +58,13 @@ class Replay:
         n_steps: int = 1,
         members: int = 0,
         masked_actions: int = 0,
+        bonuses: bool = False,
     ) -> None:
         """``stack`` = k says that observations are the last k frames (k, *frame); 0, that they share nothing.
 
         With ``members`` every transition has a mask, which says which of them may learn from it. With
-        ``masked_actions`` every frame has one, which says which of so many actions are allowed there.
+        ``masked_actions`` every frame has one, which says which of so many actions are allowed there. With ``bonuses``
+        every transition has one beside its reward.
         """
         slots = capacity // num_envs
         if slots < stack + 2:
@@ -99,13 +73,14 @@ class Replay:
                 f"at least {stack + 2} are needed."
             )
         self.obs_shape, self.stack, self.n_steps = obs_shape, stack, n_steps
-        self.frame_bytes = bytes_per_frame(obs_shape, dtype, stack, packed, members, masked_actions)
+        self.frame_bytes = bytes_per_frame(obs_shape, dtype, stack, packed, members, masked_actions, bonuses)
         frame = obs_shape[1:] if stack else obs_shape
         # np.zeros reserves address space; memory is taken only as the ring fills.
         shape = (num_envs, slots, *frame)
         self.frames: NDArray[Any] | PackedFrames = PackedFrames(shape, dtype) if packed else np.zeros(shape, dtype)
         self.actions = np.zeros((num_envs, slots), np.int64)
         self.rewards = np.zeros((num_envs, slots), np.float32)
+        self.bonuses = np.zeros((num_envs, slots), np.float32) if bonuses else None
         self.terminals = np.zeros((num_envs, slots), np.bool_)
         self.is_transition = np.zeros((num_envs, slots), np.bool_)
         self.masks = np.zeros((num_envs, slots, members), np.bool_) if members else None
@@ -115,6 +90,7 @@ class Replay:
         self.reach = np.zeros((num_envs, slots), np.uint8)
         self.written = np.ones(num_envs, np.int64)  # frames ever written, the current one included
         self.seen = 0  # transitions ever written, give or take one per episode
+        self.returns_of: ReturnsOf | None = None  # what followed transitions in all, if somebody keeps account of it
         self._lookback = np.arange(max(stack, 1) - 1, -2, -1)  # stack-1, ..., 1, 0, -1: oldest frame to next frame
         self._flat = self._flattened()
 
@@ -214,6 +190,7 @@ class Replay:
         mask: Masks = None,
         next_allowed: Masks = None,
         allowed: Masks = None,
+        bonus: Numbers = None,
     ) -> None:
         """Every environment took an action; ``obs`` is where it stands now, a reset observation where it ``ended``.
 
@@ -225,6 +202,9 @@ class Replay:
             self.actions[env, before] = action[env]
             self.rewards[env, before] = reward[env]
             self.terminals[env, before] = terminal[env]
+            if self.bonuses is not None:
+                assert bonus is not None
+                self.bonuses[env, before] = bonus[env]
             if self.masks is not None:
                 assert mask is not None
                 self.masks[env, before] = mask[env]
@@ -269,14 +249,17 @@ class Replay:
             obs, next_obs = self.observations(env, slot), self.observations(env, outcomes.next_slot)
         masks = None if self.masks is None else self._flat["masks"].take(env * self.slots + slot, axis=0)
         allowed = None if self.allowed is None else self.allowed_at(env, outcomes.next_slot)
-        return Batch(obs, outcomes.action, outcomes.reward, next_obs, outcomes.terminal, outcomes.steps, masks, allowed)
+        returns = None if self.returns_of is None else self.returns_of(env, slot)
+        action, reward, terminal = outcomes.action, outcomes.reward, outcomes.terminal
+        return Batch(obs, action, reward, next_obs, terminal, outcomes.steps, masks, allowed, outcomes.bonus, returns)
 
     def outcomes(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> Outcomes:
         """The same transitions without their observations."""
         start, flat = env * self.slots, self._flat
         if self.n_steps == 1:
             action, reward, terminal = (flat[name].take(start + slot) for name in ("actions", "rewards", "terminals"))
-            return Outcomes(action, reward, (slot + 1) % self.slots, terminal, None)
+            bonus = None if self.bonuses is None else flat["bonuses"].take(start + slot)
+            return Outcomes(action, reward, (slot + 1) % self.slots, terminal, None, bonus)
         ahead = start[:, None] + (slot[:, None] + np.arange(self.n_steps)) % self.slots  # (batch, n)
         # No transition starts at an episode's final frame, nor at the present one: there the sum ends. It also ends
         # where nothing of value follows, though the episode may go on (a lost life).
@@ -290,6 +273,7 @@ class Replay:
             (slot + steps) % self.slots,
             flat["terminals"].take(ahead[np.arange(len(ahead)), steps - 1]),
             steps,
+            None if self.bonuses is None else np.where(counts, flat["bonuses"].take(ahead), np.float32(0)),
         )
 
     def _adjacent_stacks(self, env: NDArray[np.int64], slot: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -343,6 +327,7 @@ class Replay:
             "terminals": self.terminals,
             "is_transition": self.is_transition,
             "reach": self.reach,
+            **({} if self.bonuses is None else {"bonuses": self.bonuses}),
             **({} if self.masks is None else {"masks": self.masks}),
             **({} if self.allowed is None else {"allowed": self.allowed}),
         }
