@@ -51,6 +51,15 @@ def test_a_forbidden_action_is_never_taken_and_never_stored(agent: str, num_envs
     evaluate(learner, 2, deterministic=False, epsilon=0.5)
 
 
+def test_boldness_that_acts_at_random_obeys_them_too() -> None:
+    """As bdqn-explore does on screens that never recur; no observation of this environment does."""
+    learner = make("bdqn-explore", num_envs=3, bold_unlike="uniform").learn(120)
+    actor = Actor(learner.agent, np.random.default_rng(0), 50, greedy=False)
+    masks = np.tile(np.arange(ACTIONS) == 3, (50, 1))
+    assert set(actor.choose(actor.view(np.zeros((50, 3), np.float32), masks)).tolist()) == {3}
+    assert learner.agent.draws.at_random.any()
+
+
 @EVERY
 def test_what_is_predicted_obeys_the_masks_that_are_given(agent: str) -> None:
     learner = make(agent).learn(60)
@@ -132,6 +141,16 @@ def test_a_problem_whose_unmasked_optimum_is_forbidden_is_solved(agent: str) -> 
     np.testing.assert_allclose(q[1:, 1], Prize.VALUES, atol=0.2)  # the prior shrinks some a little
     assert learner.predict(np.arange(1, 4), action_masks=[1, 1, 0])[0].tolist() == [1, 1, 1]
     assert q[0, 2] == pytest.approx(5, abs=0.5)
+
+
+def test_every_backed_up_draw_solves_it_exactly() -> None:
+    """Backups, too, take what the mask of the next observation allows."""
+    learner = trained("bdqn-explore", Prize, 600)
+    belief = learner.agent.view(np.arange(1, 4)).belief
+    assert belief is not None
+    draws = learner.reward_unit * belief.sample(np.random.default_rng(0), 30)
+    left, right = np.array([1, 1, 2]) / 8, np.array(Prize.VALUES)  # Q*: left leads to the place before, or to the first
+    np.testing.assert_allclose(draws[..., :2], np.broadcast_to(np.stack([left, right], 1), (30, 3, 2)), atol=0.02)
 
 
 def test_without_masks_the_same_network_expects_the_prize_everywhere() -> None:
