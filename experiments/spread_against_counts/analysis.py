@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from bdqn.report.experiment import Page
-from bdqn.report.figures import COLORS
+from bdqn.report.figures import look
 from bdqn.report.studies import interval
 from bdqn.report.study_pages import Row, column, episodes, finish, names, panels, read, slope, where, write_page
 
@@ -74,12 +74,12 @@ def spread(page: Page) -> None:
     figure, (absolute, relative) = panels(2)
     known = np.array([BINS[0], BINS[-2]])
     absolute.plot(known, known**-0.5, color="black", linestyle=":", label="1 / sqrt(count)")
-    for agent, color in zip(agents, COLORS, strict=False):
+    for place, agent in enumerate(agents):
         own = where(rows, agent=agent)
         at, value = medians(own)
         never = float(np.median(column(where(own, count="0"), "spread")))
-        absolute.plot(at, value, color=color, marker="o", markersize=3, label=agent)
-        relative.plot(at, value / never if never else value, color=color, marker="o", markersize=3, label=agent)
+        absolute.plot(at, value, **look(place), marker="o", markersize=3, label=agent)
+        relative.plot(at, value / never if never else value, **look(place), marker="o", markersize=3, label=agent)
     finish(absolute, "Spread of Q over draws", "times met", "standard deviation, in rewards", log="xy")
     finish(relative, "Over that where nothing was met", "times met", "share of the spread", log="xy", legend=False)
     page.figure("spread.png", figure)

@@ -26,6 +26,7 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dropout": ("dropout", {}),
     "noisy": ("noisy", {}),
     "bbq": ("bbq", {}),
+    "bbq, from its prior": ("bbq", {"sigma0": 1.0, "learning_rate": 5e-3}),  # whose scales have time to move
     "bootstrapped": ("bootstrapped", {}),
     "bootstrapped, priors": ("bootstrapped", {"prior_scale": 3.0}),
     "bdqn": ("bdqn", {}),

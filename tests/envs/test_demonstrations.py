@@ -101,6 +101,14 @@ def test_what_is_no_action_is_refused_and_changes_nothing(given: Any) -> None:
     learner.learn(3)
 
 
+def test_actions_that_do_not_start_at_zero_are_counted_from_there() -> None:
+    learner = small("bbq", Masked)
+    own = int(learner.envs.allowed[0].argmax())
+    learner.learn(1, policy=lambda obs: np.array([own + 2]))
+    assert learner.agent.replay.actions[0, 0] == own
+    assert learner.agent.replay.rewards[0, 0] == (own + 2) / 4  # what the environment was told
+
+
 def test_a_forbidden_action_is_refused() -> None:
     learner = small("bbq", Masked)
     with pytest.raises(ValueError, match="allow"):

@@ -125,7 +125,8 @@ def test_scales_start_at_sigma0_over_the_root_of_a_layers_inputs() -> None:
 
 def test_rows_are_predicted_by_weights_of_their_own_and_the_mean_network_gives_targets() -> None:
     head = make_head()
-    predict, select, evaluate = head.training_indices(None, np.random.default_rng(0), 32)
+    rng = np.random.default_rng(0)
+    predict, select, evaluate = head.training_indices(head.draw(rng, 1)[0], rng, 32)
     assert predict.shape == (32, 11)
     assert len({row.numpy().tobytes() for row in predict}) == 32
     assert select is None

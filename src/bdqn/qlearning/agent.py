@@ -184,7 +184,7 @@ class QAgent:
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """The loss; and the features and targets that it was taken at."""
         indices = self.online.head.training_indices(self.draws.training, self.rngs["draw"], len(batch.action))
-        with batch_statistics(self.online) if self.training.batch_norm else nullcontext():
+        with batch_statistics(self.online, self.target) if self.training.batch_norm else nullcontext():
             target = self.targets.td_target(batch, indices, self.choices.bootstrap)  # (batch,) or (batch, members)
             phi = self.online.features(self.tensor(batch.obs))
         q = self.online.q(phi, indices.predict)  # (batch, actions) or (batch, members, actions)
