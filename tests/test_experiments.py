@@ -467,6 +467,7 @@ def test_growth_has_an_interval_and_what_is_not_fitted_is_said(tmp_path: Path) -
 LINEAR = ROOT / "linear_regret"
 FIGURES = {
     "linear_exploration": ("boldness", "rivals", "bayesian-regret", "optimism", "lemmas"),
+    "spread_against_counts": ("spread",),
     "linear_regret": ("regret-in-t", "regret-in-d-and-h", "coverage", "prior-scale", "deep-sea", "widths"),
 }
 
