@@ -469,7 +469,7 @@ def test_a_trial_does_not_print_into_what_is_no_log(tmp_path: Path, kind: Kind) 
     folder.log(trial).write_text("mine\n")
     kind(folder.log(trial))
     with pytest.raises(UnsafeFile, match=r"txt is a (link|pipe)"):
-        Local().start(trial, folder, 10)
+        Local().start(trial, folder)
     assert folder.message(trial) == ""
 
 

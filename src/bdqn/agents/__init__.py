@@ -1,6 +1,6 @@
 """The agents: one short recipe per file, each handing its choices to the one QAgent.
 
-May import: bayes, config, density, networks, qlearning, replay.duplicates. Never: gymnasium.
+May import: bayes, config, density, networks, qlearning. Never: gymnasium.
 Torch is imported only when a recipe is called.
 """
 
