@@ -152,20 +152,35 @@ def test_draws_that_leave_loops_see_more() -> None:
     assert seen[True] > 1.3 * seen[False]
 
 
-def stuck_in_a_corner(reward: float, recurs: bool = True) -> Any:
-    """A modest draw that bumps into the same wall three times, the first time with a reward."""
+def stuck_in_a_corner(reward: float, recurs: bool = True, bumps: int = 5) -> Any:
+    """A modest draw, then the mean, which bump into the same wall again and again, the first time with a reward."""
     learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", env_kwargs={"size": 3}, **SMALL).learn(300)
     draws = learner.agent.draws
     draws.boldness.recurrence = Recurrence(kinds=10, distinct=0.1 if recurs else 0.9)
     draws.boldness.kinds[:] = MODEST
     draws.renew()
     draws.start_episodes(np.array([0]))
-    for gained in (reward, 0.0, 0.0):
+    for gained in (reward, *[0.0] * (bumps - 1)):
         draws.advance(np.array([False]), np.array([gained]), np.zeros((1, 2), np.float32))
     return learner
 
 
-def test_a_modest_draw_that_goes_round_in_circles_gives_way_to_a_bold_one() -> None:
+def test_a_modest_draw_that_goes_round_in_circles_gives_way_to_the_mean() -> None:
+    draws = stuck_in_a_corner(0.0, bumps=3).agent.draws
+    assert draws.kinds == ("modest",)
+    assert torch.equal(draws.acting[0], draws._head.mean_index)
+    other = draws.apart(1, np.random.default_rng(0))
+    other.load_state(draws.state(), torch.device("cpu"))
+    assert torch.equal(other.acting[0], draws._head.mean_index)
+
+
+def test_a_mean_that_goes_round_in_circles_gives_way_to_a_bold_draw_until_the_next_fit() -> None:
+    draws = stuck_in_a_corner(0.0).agent.draws
+    draws.fitted(draws.boldness.recurrence)
+    assert draws.kinds == ("modest",)
+
+
+def test_a_mean_that_goes_round_in_circles_gives_way_to_a_bold_draw() -> None:
     draws = stuck_in_a_corner(0.0).agent.draws
     assert draws.kinds == ("bold",)
     assert any(np.array_equal(draws.acting[0], bold) for bold in draws._head.bold_pool)

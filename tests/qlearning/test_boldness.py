@@ -11,8 +11,9 @@ from bdqn.qlearning.boldness import BOLD, MODEST, Bold, Boldness
 from bdqn.replay.duplicates import Recurrence
 
 
-def make(decay: float = 1 / 3, gamma: float = 0.9, num_envs: int = 1) -> Boldness:
-    boldness = Boldness(Bold(decay, decay_unlike=1.0, leaves_loops=False), gamma, num_envs, np.random.default_rng(0))
+def make(decay: float = 1 / 3, gamma: float = 0.9, num_envs: int = 1, while_new: bool = True) -> Boldness:
+    choice = Bold(decay, decay_unlike=1.0, leaves_loops=False, while_new=while_new)
+    boldness = Boldness(choice, gamma, num_envs, np.random.default_rng(0))
     boldness.recurrence = Recurrence(distinct=0.1)
     return boldness
 
@@ -33,7 +34,7 @@ def test_bold_while_it_makes_no_difference() -> None:
 
 @pytest.mark.parametrize(("returns", "better"), [((1.0, 0.2), MODEST), ((0.1, 0.3), BOLD), ((-0.5, -0.9), MODEST)])
 def test_the_better_kind_acts_and_the_other_ever_less(returns: tuple[float, float], better: int) -> None:
-    kinds = np.array(play(make(), returns, 3000))
+    kinds = np.array(play(make(while_new=False), returns, 3000))
     first, last = (kinds[:300] != better).mean(), (kinds[-1000:] != better).mean()
     assert 0.05 < last < 0.1 < first < 0.4
 
@@ -53,6 +54,58 @@ def test_bold_draws_fade_sooner_where_observations_hardly_recur(recur: bool, lea
     boldness = make()
     boldness.recurrence = Recurrence(distinct=0.1 if recur else 0.9)
     assert least < play(boldness, (1.0, 0.2), 1500).count(BOLD) < most
+
+
+def share_of_bold(boldness: Boldness, returns: tuple[float, float], new_kinds: int) -> float:
+    """The share of bold segments, in 600 episodes with a fit after every third; the first 300 do not count."""
+    kinds: list[int] = []
+    for fit in range(200):
+        kinds += play(boldness, returns, 3)
+        boldness.fitted(Recurrence(kinds=fit * new_kinds, distinct=0.1))
+    return kinds[300:].count(BOLD) / 300
+
+
+def test_while_nothing_is_gained_and_news_come_in_bold_draws_act_in_half_of_the_segments() -> None:
+    only_costs = (0.0, -0.1)
+    assert 0.4 < share_of_bold(make(), only_costs, new_kinds=2) < 0.6
+    assert share_of_bold(make(), only_costs, new_kinds=0) < 0.25
+    assert share_of_bold(make(while_new=False), only_costs, new_kinds=2) < 0.25
+    assert share_of_bold(make(), (0.1, -0.1), new_kinds=2) < 0.25  # a reward is worth keeping
+
+
+def test_what_modest_segments_do_not_find_proves_nothing() -> None:
+    boldness = make()
+    boldness.kinds[:] = MODEST
+    boldness.add(np.array([0.0]), np.array([True]))
+    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
+    boldness.kinds[:] = MODEST
+    boldness.add(np.array([0.0]), np.array([True]))
+    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
+    assert boldness.state()["meets_news"]
+    boldness.kinds[:] = BOLD
+    boldness.add(np.array([-1.0]), np.array([True]))
+    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
+    assert not boldness.state()["meets_news"]
+
+
+def bold_decisions(new_kinds: int) -> int:
+    """Of 3,000: modest segments pay after two decisions, bold ones after a hundred."""
+    boldness = make(gamma=0.9)
+    bold = steps = 0
+    for i in range(3000):
+        kind = int(boldness.kinds[0])
+        bold += kind == BOLD
+        steps += 1
+        over = steps >= (2 if kind == MODEST else 100)
+        if boldness.add(np.array([1.0 if over and kind == MODEST else 0.0]), np.array([over])).all():
+            steps = 0
+        if i % 50 == 0:
+            boldness.fitted(Recurrence(kinds=i * new_kinds, distinct=0.1))
+    return bold
+
+
+def test_bold_segments_without_news_cost_as_many_decisions_as_modest_ones_would() -> None:
+    assert bold_decisions(new_kinds=0) < 900 < 1800 < bold_decisions(new_kinds=1)
 
 
 def test_modest_draws_that_lose_are_tried_as_often_everywhere() -> None:

@@ -59,6 +59,9 @@ class Settings(bdqn_deep.Settings):
     bold_decay_unlike: float = setting(
         1.0, "the same for bold draws where most transitions are unlike all others", minimum=1e-3
     )
+    bold_while_new: bool = setting(
+        True, "with no reward above zero yet, segments that meet new kinds of transition do not count for bold_decay"
+    )
     bold_unlike: Literal["draws", "uniform"] = setting(
         "draws", "what acts in bold segments where most transitions are unlike all others: draws, or chance"
     )
@@ -120,8 +123,13 @@ def choices(settings: Settings) -> Choices:
 def _bold(settings: Settings) -> Bold:
     from bdqn.qlearning.boldness import Bold
 
-    uniform = settings.bold_unlike == "uniform"
-    return Bold(settings.bold_decay, settings.bold_decay_unlike, settings.leave_loops, uniform)
+    return Bold(
+        settings.bold_decay,
+        settings.bold_decay_unlike,
+        settings.leave_loops,
+        settings.bold_while_new,
+        uniform_unlike=settings.bold_unlike == "uniform",
+    )
 
 
 def _scale_free(settings: Settings) -> MakeHead:

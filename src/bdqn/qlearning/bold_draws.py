@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from bdqn.replay.duplicates import Recurrence
 
 
+FOLLOWS_MEAN, ASTRAY = 1, 2  # a modest draw went round in circles, so the mean acts; so did that, so a bold draw does
+
+
 class BoldDraws(Draws):
     """Draws of which ``boldness`` decides where bold ones act; the training draw is never bold."""
 
@@ -35,9 +38,9 @@ class BoldDraws(Draws):
         boldness: Boldness,
         loops: Loops | None = None,
     ) -> None:
-        """With ``loops``, a draw that goes round in circles is replaced by a bold one."""
+        """With ``loops``, a draw that goes round in circles is replaced."""
         self.boldness, self._loops = boldness, loops
-        self._astray = np.zeros(num_envs, np.bool_)  # a modest draw went round in circles, so a bold one acts
+        self._circled = np.zeros(num_envs, np.int64)  # how often what modest draws know led nowhere
         self._gained = np.zeros(num_envs, np.bool_)  # a reward, in this segment
         super().__init__(head, redraw, num_envs, rng)
 
@@ -55,16 +58,17 @@ class BoldDraws(Draws):
 
     @property
     def _is_bold(self) -> NDArray[np.bool_]:
-        bold: NDArray[np.bool_] = self._astray | (self.boldness.kinds == BOLD)
+        bold: NDArray[np.bool_] = (self._circled == ASTRAY) | (self.boldness.kinds == BOLD)
         return bold
 
     def fitted(self, recurrence: Recurrence) -> None:
-        self.boldness.recurrence = recurrence
+        self.boldness.fitted(recurrence)
+        self._circled[:] = 0  # modest draws know more now
         super().fitted(recurrence)
 
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:
         switching = self.boldness.add(reward, ended)
-        self._astray &= ~switching
+        self._circled[switching] = 0
         self._gained = ~switching & (self._gained | (reward > 0))
         if self._loops is not None and self.boldness.recurrence.is_exact:
             switching |= self._stuck(self._loops, obs, ended, switching)
@@ -77,24 +81,26 @@ class BoldDraws(Draws):
     def _stuck(
         self, loops: Loops, obs: NDArray[Any], ended: NDArray[np.bool_], switching: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Where the draw that acts goes round in circles: for a modest one, without reward.
+        """Where what acts goes round in circles, and is to be replaced: a modest draw only if it had no reward.
 
-        What modest draws know then leads nowhere, and from there on a bold draw acts.
+        The mean takes its place. If that goes round in circles, too, what is known leads nowhere: a bold draw acts.
         """
         bold = self._is_bold
         circling = loops.found(obs, bold | self.boldness.recurrence.is_common, ended)
-        self._astray |= circling & ~bold & ~self._gained & ~switching
-        return circling & self._is_bold
+        nowhere = circling & ~bold & ~self._gained & ~switching
+        self._circled[nowhere] += 1
+        return nowhere | (circling & bold)
 
     def _renew_acting(self, envs: NDArray[np.int64]) -> None:
         if self._loops is not None:
             self._loops.forget(envs)
-        bold = self._is_bold[envs]
-        if self.training is None or self._redraw is None or not bold.any():
+        bold, mean = self._is_bold[envs], self._circled[envs] == FOLLOWS_MEAN
+        if self.training is None or self._redraw is None or not (bold | mean).any():
             super()._renew_acting(envs)
-        else:
-            self._place(envs[~bold], self._draw)
-            self._place(envs[bold], self._draw_bold)
+            return
+        self._place(envs[bold], self._draw_bold)
+        self._place(envs[mean], self._mean)
+        self._place(envs[~bold & ~mean], self._draw)
 
     def _place(self, envs: NDArray[np.int64], draw: Callable[[int], Index]) -> None:
         if not len(envs):
@@ -105,6 +111,11 @@ class BoldDraws(Draws):
         acting = draws[:1].repeat_interleave(self._num_envs, 0) if self.acting is None else self.acting.clone()
         acting[torch.as_tensor(envs)] = draws
         self.acting = acting
+
+    def _mean(self, count: int) -> Index:
+        mean = self._head.mean_index
+        assert mean is not None
+        return mean[None].repeat_interleave(count, 0)
 
     def _draw_bold(self, count: int) -> Index:
         draw = self._head.draw_bold(self._rng, count)
@@ -121,12 +132,13 @@ class BoldDraws(Draws):
 
     def state(self) -> dict[str, Any]:
         loops = {} if self._loops is None else {"loops": self._loops.state()}
-        segment = {"astray": self._astray, "gained": self._gained}
+        segment = {"circled": self._circled, "gained": self._gained}
         return {**super().state(), "boldness": self.boldness.state(), "segment": segment, **loops}
 
     def load_state(self, state: Mapping[str, Any], device: torch.device) -> None:
         super().load_state(state, device)
         self.boldness.load_state(state["boldness"])
-        self._astray, self._gained = (np.array(state["segment"][name], np.bool_) for name in ("astray", "gained"))
+        segment = state["segment"]
+        self._circled, self._gained = np.array(segment["circled"], np.int64), np.array(segment["gained"], np.bool_)
         if self._loops is not None:
             self._loops.load_state(state["loops"])

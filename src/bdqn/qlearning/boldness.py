@@ -4,6 +4,9 @@ A segment is an episode, or ten horizons 1 / (1 - gamma) of a longer one. While 
 act: they explore better, and cost nothing. After that the kind with the better record acts, but segment n goes to the
 other one with probability n^(-1/2): bold draws never stop looking, but take an ever smaller share of the segments.
 Where observations hardly recur there is no list of untried actions to work off: losing bold draws take 1/n of them.
+
+While no reward above zero has been seen, modest draws have nothing to keep: all they can do better is to avoid costs.
+As long as fits still meet new kinds of transition, such segments do not count, and bold draws act in half of them.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ class Bold:
     decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 0: all draws are bold
     decay_unlike: float  # the same for bold draws where most transitions are unlike all others
     leaves_loops: bool  # a draw that goes round in circles is replaced by a bold one
+    while_new: bool = True  # with nothing gained, segments do not count as long as there are new kinds of transition
     uniform_unlike: bool = False  # where most transitions are unlike all others, boldness is to act at random
 
 
@@ -43,17 +47,29 @@ class Boldness:
         self.recurrence = Recurrence()  # of what the draws were fitted to
         self.length = HORIZONS * round(1 / max(1 - gamma, 1e-6))  # of the longest segment, in decisions
         self.kinds = np.full(num_envs, BOLD)
-        self._segments = 0  # since the two kinds first differed
+        self._segments = 0  # since the two kinds first differed, and there was something to keep
+        self._gained = False  # a reward above zero, ever
+        self._meets_news = True  # the last fit after a bold segment met kinds of transition that were not there before
+        self._looked = False  # a bold segment ended since the last fit
         self._total, self._weight = np.zeros(2), np.zeros(2)
+        self._length = np.ones(2)  # of the last segment of each kind, in decisions
         self._return, self._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
 
     def apart(self, num_envs: int, rng: np.random.Generator) -> Boldness:
         """One that begins with this one's records, and goes on by itself in other environments."""
         other = copy(self)
         other._rng, other._total, other._weight = rng, self._total.copy(), self._weight.copy()
+        other._length = self._length.copy()
         other._return, other._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
         other.kinds = np.array([other._pick(BOLD) for _ in range(num_envs)])
         return other
+
+    def fitted(self, recurrence: Recurrence) -> None:
+        """Draws come from a new fit, to transitions that recur like this."""
+        news = recurrence.kinds > self.recurrence.kinds
+        self._meets_news = news or (self._meets_news and not self._looked)
+        self._looked = False
+        self.recurrence = recurrence
 
     @property
     def records(self) -> NDArray[np.float64]:
@@ -64,12 +80,15 @@ class Boldness:
         """One more decision in each environment; says where a segment ends, so that another kind may act."""
         self._return += reward
         self._steps += 1
+        self._gained |= bool((reward > 0).any())
         over = ended | (self._steps >= self.length)
         for env in np.flatnonzero(over):
             kind = self.kinds[env]
             self._total[kind] = KEPT * self._total[kind] + self._return[env]
             self._weight[kind] = KEPT * self._weight[kind] + 1
+            self._length[kind] = self._steps[env]
             self._return[env], self._steps[env] = 0.0, 0
+            self._looked |= bool(kind == BOLD)
             self.kinds[env] = self._pick(int(kind))
         return over
 
@@ -81,11 +100,18 @@ class Boldness:
         records = self.records
         if abs(records[MODEST] - records[BOLD]) <= 1e-9 * np.abs(records).max():
             return BOLD
-        self._segments += 1
+        self._segments = 1 if self._has_nothing_to_keep else self._segments + 1
         better, worse = (MODEST, BOLD) if records[MODEST] > records[BOLD] else (BOLD, MODEST)
         fades = worse == BOLD and not self.recurrence.is_common
         decay = self._choice.decay_unlike if fades else self._choice.decay
-        return worse if self._rng.random() < min(0.5, self._segments**-decay) else better
+        share = min(0.5, self._segments**-decay)
+        if worse == BOLD and self.recurrence.is_common and not self._meets_news:
+            share *= min(1.0, self._length[MODEST] / self._length[BOLD])
+        return worse if self._rng.random() < share else better
+
+    @property
+    def _has_nothing_to_keep(self) -> bool:
+        return self._choice.while_new and not self._gained and self._meets_news and self.recurrence.is_common
 
     @property
     def at_random(self) -> NDArray[np.bool_]:
@@ -105,8 +131,12 @@ class Boldness:
         return {
             "kinds": self.kinds,
             "segments": self._segments,
+            "gained": self._gained,
+            "meets_news": self._meets_news,
+            "looked": self._looked,
             "recurrence": asdict(self.recurrence),
             "total": self._total,
+            "length": self._length,
             "weight": self._weight,
             "return": self._return,
             "steps": self._steps,
@@ -114,7 +144,10 @@ class Boldness:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Take back what ``state`` gave."""
-        self.kinds, self._total, self._weight, self._return, self._steps = (
-            np.array(state[name]) for name in ("kinds", "total", "weight", "return", "steps")
+        self.kinds, self._total, self._weight, self._length, self._return, self._steps = (
+            np.array(state[name]) for name in ("kinds", "total", "weight", "length", "return", "steps")
         )
         self._segments, self.recurrence = int(state["segments"]), Recurrence.restored(state["recurrence"])
+        self._gained, self._meets_news, self._looked = (
+            bool(state[name]) for name in ("gained", "meets_news", "looked")
+        )
