@@ -68,7 +68,9 @@ class Settings(bdqn_deep.Settings):
     allow_for_chance: bool = setting(
         True, "where outcomes of an action differ, bold draws take none of them for certain"
     )
-    leave_loops: bool = setting(True, "a draw that goes round in circles is replaced by a bold one")
+    leave_loops: bool = setting(
+        True, "a draw that goes round in circles is replaced: a modest one by the mean, and that by a bold draw"
+    )
     act_as_fitted: Literal["always", "recurring", "never"] = setting(
         "always",
         "act by the features of the last fit rather than by those of today; recurring: where transitions recur",

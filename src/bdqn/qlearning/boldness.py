@@ -6,7 +6,9 @@ other one with probability n^(-1/2): bold draws never stop looking, but take an 
 Where observations hardly recur there is no list of untried actions to work off: losing bold draws take 1/n of them.
 
 While no reward above zero has been seen, modest draws have nothing to keep: all they can do better is to avoid costs.
-As long as fits still meet new kinds of transition, such segments do not count, and bold draws act in half of them.
+As long as fits still meet new kinds of transition, such segments do not count, and bold draws act in half of them. Once
+bold draws meet nothing new, they have that share of the decisions rather than of the segments: losing bold segments may
+last a hundred times as long as modest ones, which know the way.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Bold:
 
     decay: float  # segment n goes to the worse kind of draw with probability n^-decay; 0: all draws are bold
     decay_unlike: float  # the same for bold draws where most transitions are unlike all others
-    leaves_loops: bool  # a draw that goes round in circles is replaced by a bold one
+    leaves_loops: bool  # a draw that goes round in circles is replaced
     while_new: bool = True  # with nothing gained, segments do not count as long as there are new kinds of transition
     uniform_unlike: bool = False  # where most transitions are unlike all others, boldness is to act at random
 
