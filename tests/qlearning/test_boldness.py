@@ -73,19 +73,14 @@ def test_while_nothing_is_gained_and_news_come_in_bold_draws_act_in_half_of_the_
     assert share_of_bold(make(), (0.1, -0.1), new_kinds=2) < 0.25  # a reward is worth keeping
 
 
-def test_what_modest_segments_do_not_find_proves_nothing() -> None:
+def test_news_are_over_when_as_many_bold_decisions_as_there_are_kinds_met_none() -> None:
     boldness = make()
-    boldness.kinds[:] = MODEST
-    boldness.add(np.array([0.0]), np.array([True]))
-    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
-    boldness.kinds[:] = MODEST
-    boldness.add(np.array([0.0]), np.array([True]))
-    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
-    assert boldness.state()["meets_news"]
-    boldness.kinds[:] = BOLD
-    boldness.add(np.array([-1.0]), np.array([True]))
-    boldness.fitted(Recurrence(kinds=5, distinct=0.1))
-    assert not boldness.state()["meets_news"]
+    for kind, expected in [(MODEST, True), (BOLD, False)]:
+        boldness.fitted(Recurrence(kinds=boldness.recurrence.kinds + 5, distinct=0.1))
+        for _ in range(20):
+            boldness.kinds[:] = kind  # what modest draws do not find proves nothing
+            boldness.add(np.array([0.0]), np.array([True]))
+        assert boldness._meets_news == expected
 
 
 def bold_decisions(new_kinds: int) -> int:

@@ -6,9 +6,9 @@ other one with probability n^(-1/2): bold draws never stop looking, but take an 
 Where observations hardly recur there is no list of untried actions to work off: losing bold draws take 1/n of them.
 
 While no reward above zero has been seen, modest draws have nothing to keep: all they can do better is to avoid costs.
-As long as fits still meet new kinds of transition, such segments do not count, and bold draws act in half of them. Once
-bold draws meet nothing new, they have that share of the decisions rather than of the segments: losing bold segments may
-last a hundred times as long as modest ones, which know the way.
+As long as bold draws still meet new kinds of transition, such segments do not count, and they act in half of them. Once
+they meet nothing new, they have their share of the decisions rather than of the segments: losing bold segments may last
+a hundred times as long as modest ones, which know the way.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bdqn.replay.duplicates import Recurrence
 
 KEPT = 0.9  # of a record, at each new segment: the agent learns, so old segments count little
 HORIZONS = 10  # in the longest segment: a draw needs time to get where it wants to go
+PATIENCE = 5  # bold decisions for each known kind of transition, after which nothing new is expected
 MODEST, BOLD = 0, 1
 NAMES = ("modest", "bold")
 METRICS = ("explore/modest_return", "explore/bold_return", "explore/segments")
@@ -51,8 +52,7 @@ class Boldness:
         self.kinds = np.full(num_envs, BOLD)
         self._segments = 0  # since the two kinds first differed, and there was something to keep
         self._gained = False  # a reward above zero, ever
-        self._meets_news = True  # the last fit after a bold segment met kinds of transition that were not there before
-        self._looked = False  # a bold segment ended since the last fit
+        self._in_vain = 0  # bold decisions since a fit last met new kinds of transition
         self._total, self._weight = np.zeros(2), np.zeros(2)
         self._length = np.ones(2)  # of the last segment of each kind, in decisions
         self._return, self._steps = np.zeros(num_envs), np.zeros(num_envs, np.int64)
@@ -68,9 +68,8 @@ class Boldness:
 
     def fitted(self, recurrence: Recurrence) -> None:
         """Draws come from a new fit, to transitions that recur like this."""
-        news = recurrence.kinds > self.recurrence.kinds
-        self._meets_news = news or (self._meets_news and not self._looked)
-        self._looked = False
+        if recurrence.kinds > self.recurrence.kinds:
+            self._in_vain = 0
         self.recurrence = recurrence
 
     @property
@@ -83,6 +82,7 @@ class Boldness:
         self._return += reward
         self._steps += 1
         self._gained |= bool((reward > 0).any())
+        self._in_vain += int((self.kinds == BOLD).sum())
         over = ended | (self._steps >= self.length)
         for env in np.flatnonzero(over):
             kind = self.kinds[env]
@@ -90,7 +90,6 @@ class Boldness:
             self._weight[kind] = KEPT * self._weight[kind] + 1
             self._length[kind] = self._steps[env]
             self._return[env], self._steps[env] = 0.0, 0
-            self._looked |= bool(kind == BOLD)
             self.kinds[env] = self._pick(int(kind))
         return over
 
@@ -110,6 +109,11 @@ class Boldness:
         if worse == BOLD and self.recurrence.is_common and not self._meets_news:
             share *= min(1.0, self._length[MODEST] / self._length[BOLD])
         return worse if self._rng.random() < share else better
+
+    @property
+    def _meets_news(self) -> bool:
+        """Whether bold draws met new kinds of transition in the time that it takes to see all known ones again."""
+        return self._in_vain <= PATIENCE * self.recurrence.kinds
 
     @property
     def _has_nothing_to_keep(self) -> bool:
@@ -134,8 +138,7 @@ class Boldness:
             "kinds": self.kinds,
             "segments": self._segments,
             "gained": self._gained,
-            "meets_news": self._meets_news,
-            "looked": self._looked,
+            "in_vain": self._in_vain,
             "recurrence": asdict(self.recurrence),
             "total": self._total,
             "length": self._length,
@@ -150,6 +153,4 @@ class Boldness:
             np.array(state[name]) for name in ("kinds", "total", "weight", "length", "return", "steps")
         )
         self._segments, self.recurrence = int(state["segments"]), Recurrence.restored(state["recurrence"])
-        self._gained, self._meets_news, self._looked = (
-            bool(state[name]) for name in ("gained", "meets_news", "looked")
-        )
+        self._gained, self._in_vain = bool(state["gained"]), int(state["in_vain"])
