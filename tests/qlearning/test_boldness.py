@@ -73,11 +73,11 @@ def test_while_nothing_is_gained_and_news_come_in_bold_draws_act_in_half_of_the_
     assert share_of_bold(make(), (0.1, -0.1), new_kinds=2) < 0.25  # a reward is worth keeping
 
 
-def test_news_are_over_when_as_many_bold_decisions_as_there_are_kinds_met_none() -> None:
+def test_news_are_over_when_five_bold_decisions_for_each_kind_met_none() -> None:
     boldness = make()
     for kind, expected in [(MODEST, True), (BOLD, False)]:
         boldness.fitted(Recurrence(kinds=boldness.recurrence.kinds + 5, distinct=0.1))
-        for _ in range(20):
+        for _ in range(60):
             boldness.kinds[:] = kind  # what modest draws do not find proves nothing
             boldness.add(np.array([0.0]), np.array([True]))
         assert boldness._meets_news == expected
