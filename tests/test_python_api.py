@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +58,12 @@ class TestThreads:
 def test_dir_lists_what_there_is_to_use() -> None:
     assert dir(bdqn) == sorted(bdqn.__all__)
     assert all(hasattr(bdqn, name) for name in dir(bdqn))
+
+
+def test_environments_are_at_hand_without_an_import_of_their_own() -> None:
+    asks = "import bdqn; print(bdqn.envs.make_atari_vector.__name__)"
+    said = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True).stdout
+    assert said == "make_atari_vector\n"
 
 
 def test_the_version_is_the_projects() -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bdqn import envs
     from bdqn.envs.check import check_env
     from bdqn.learner import Learner, QPosterior, make
     from bdqn.storage.checkpoints import Checkpoints
     from bdqn.storage.saved_agents import load
 
 __version__: str
-__all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "load", "make"]
+__all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "envs", "load", "make"]
 
 _HOMES = {
     "make": "learner",
@@ -32,10 +33,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("bdqn")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bdqn' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "envs":
+        return import_module("bdqn.envs")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bdqn' has no attribute {name!r}")
     return getattr(import_module(f"bdqn.{_HOMES[name]}"), name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -151,15 +152,35 @@ def test_a_single_one_that_begins_anew_in_the_next_step_is_converted() -> None:
     [
         (
             partial(Counting, 2),
-            r"Counting does not begin .* make it with autoreset_mode=gymnasium.vector.Auto",
+            r"Counting does not begin .*: use gymnasium.make_vec\(..., vectorization_mode=\"sync\", vector_kwargs=",
         ),
         (partial(Counting, 2, None), "does not begin the next episode in the step in which one ends"),
-        (lambda: RecordEpisodeStatistics(vector(mode=AutoresetMode.NEXT_STEP)), "RecordEpisodeStatistics does not"),
+        (partial(gym.make_vec, "CartPole-v1", num_envs=3), r"CartPoleVectorEnv does not .*: use gymnasium.make_vec\("),
+        (
+            lambda: RecordEpisodeStatistics(vector(mode=AutoresetMode.NEXT_STEP)),
+            "RecordEpisodeStatistics does not .*: make it with autoreset_mode=gymnasium.vector.Auto",
+        ),
     ],
 )
 def test_others_are_refused_with_the_line_that_helps(source: Callable[[], Any], says: str) -> None:
     with pytest.raises(NotSameStep, match=says):
         bdqn.make("random", source(), buffer_size=100)
+
+
+def test_the_line_that_helps_does() -> None:
+    """The one that the refusal of an environment's own vector version gives."""
+    with pytest.raises(NotSameStep) as caught:
+        bdqn.make("random", gym.make_vec("CartPole-v1", num_envs=3))
+    (line,) = re.findall(r"use gymnasium(\.make_vec\(.*\)), or", str(caught.value))
+    made = eval(f"gymnasium{line}".replace("...", "'CartPole-v1', num_envs=3"), {"gymnasium": gym})
+    own = small("ddqn", partial(gym.make, "CartPole-v1"), 3).learn(150)
+    learned_alike(small("ddqn", made).learn(150), own)
+
+
+def test_an_environments_own_vector_version_of_one_is_seeded_by_one_number() -> None:
+    runs = [bdqn.make("random", gym.make_vec("CartPole-v1", num_envs=1), buffer_size=100, seed=s) for s in (1, 1, 2)]
+    one, again, other = ([step.obs.tolist() for step in learner.steps(40)] for learner in runs)
+    assert one == again != other
 
 
 def test_what_a_vector_environment_cannot_do_is_said() -> None:

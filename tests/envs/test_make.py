@@ -68,6 +68,12 @@ def test_what_resembles_nothing_is_just_unknown() -> None:
         family("qqqqqqqqqqqq")
 
 
+def test_a_time_limit_that_is_not_registered_is_not_denied() -> None:
+    """MiniGrid truncates episodes itself, which its registration does not say."""
+    assert describe(make_env("MiniGrid-Empty-5x5-v0")) == "no time limit registered"
+    assert describe(make_env("CartPole-v1")) == "truncated after 500 decisions"
+
+
 def test_an_id_may_name_the_module_that_registers_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     (tmp_path / "corridors.py").write_text(
         "import gymnasium\ngymnasium.register('Long-v0', entry_point='bdqn.envs.deep_sea:DeepSea')\n"

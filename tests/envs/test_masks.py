@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import bdqn
 from bdqn.envs import BadAnswer, Environments, EnvironmentWarning, make_env
@@ -36,6 +38,8 @@ REFUSED = {
     'step() of Odd gave no info["action_mask"], unlike its first reset(): give it at every': masks_in(MASK, None),
     'step() of Odd gave info["action_mask"], unlike its first reset(): give it at every': masks_in(None, MASK),
     'info["action_mask"] of Odd is an array of bool of shape (3,), but must hold 2 numbers': masks_in(np.ones(3, bool)),
+    'info["action_mask"] of Odd is a list of length 2, but must hold 4 numbers, one for each combination of actions: 1 '
+    "where": masks_in([1, 1], action_space=spaces.MultiDiscrete([2, 2])),
     'info["action_mask"] of Odd is an array of object of shape (), but must hold 2': masks_in(MASK, np.array(None)),
     'info["action_mask"] of Odd is a list of length 2, but must': masks_in([[1], [2, 3]]),
     'info["action_mask"] of Odd holds -1, but must hold 1 where': masks_in([1, -1]),
@@ -63,9 +67,33 @@ def test_masks_that_cannot_be_obeyed_are_refused_in_a_sentence(says: str, source
     assert str(caught.value).endswith(".")
 
 
-def test_an_environment_that_offers_masks_beside_one_that_does_not_is_refused() -> None:
-    with pytest.raises(BadAnswer, match="unlike its first reset"):
-        Environments([masks_in(MASK, MASK)(), World()], [0, 1])
+OFFERING, BY_METHOD = masks_in(MASK, MASK), world(action_masks=lambda self: MASK)
+SOME = {
+    'reset() of Odd in environment 1 gave no info["action_mask"], unlike environment 0: give it in all environments, '
+    "at every reset and every step, or never.": (OFFERING, World),
+    'reset() of World in environment 1 gave info["action_mask"], unlike environment 0': (World, OFFERING),
+    'step() of Odd in environment 1 gave no info["action_mask"], unlike environment 0': (
+        OFFERING,
+        masks_in(MASK, None),
+    ),
+    "World in environment 1 has no method action_masks(), unlike environment 0: give it to all": (BY_METHOD, World),
+    "Odd in environment 1 has a method action_masks(), unlike environment 0: give it to all": (World, BY_METHOD),
+}
+
+
+@pytest.mark.parametrize(("says", "sources"), SOME.items())
+def test_an_environment_that_offers_masks_beside_one_that_does_not_is_refused(
+    says: str, sources: tuple[type[World], type[World]]
+) -> None:
+    with pytest.raises(BadAnswer) as caught:
+        Environments([source() for source in sources], [0, 1]).step([0, 0])
+    assert says in str(caught.value)
+
+
+def test_environments_of_a_vector_that_do_not_offer_masks_alike_are_refused() -> None:
+    envs = SyncVectorEnv([OFFERING, World], autoreset_mode=AutoresetMode.SAME_STEP)
+    with pytest.raises(BadAnswer, match=r"of Odd in environment 1 gave no info\[.*\], unlike environment 0: give it"):
+        bdqn.make("random", envs, buffer_size=100)
 
 
 def test_an_error_in_the_method_is_told_as_one_of_the_environments() -> None:

@@ -8,9 +8,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
 
 import bdqn
-from bdqn.envs import BadAnswer, Environments, UnsupportedSpace, make_env
+from bdqn.envs import BadAnswer, Environments, EnvironmentWarning, UnsupportedSpace, make_env
 from bdqn.envs.adapted import adapted
 from bdqn.envs.check import check_env
 from bdqn.envs.minigrid import missions
@@ -110,7 +111,7 @@ def test_a_part_that_is_missing_is_refused() -> None:
     [
         (
             spaces.Dict(word=spaces.Text(3)),
-            "Odd observes 'word', of space Text.*leave it out with gymnasium.wr",
+            "Odd observes 'word', of space Text, which is text, .*leave it out with gymnasium.wr",
         ),
         (spaces.Tuple([spaces.Sequence(spaces.Discrete(2))]), "Odd observes '0', of space Sequence"),
         (spaces.Dict(), r"Odd observes Dict\(\), which has no parts: observe a constant"),
@@ -151,6 +152,10 @@ def test_every_combination_of_actions_has_one_number(space: Any) -> None:
             r"MultiDiscrete\(\[101 100\]\) of 10,100 combinations, but bdqn needs 1",
         ),
         (spaces.MultiBinary(14), "of 16,384 combinations.*offer fewer with gymnasium.wrappers.TransformAction"),
+        (
+            spaces.MultiBinary(20_000),
+            r"MultiBinary\(20000\) of about 10\^6021 combinations, but bdqn needs 1 to 10,000",
+        ),
         (spaces.Box(-1, 1, (2,)), "Odd has the action space Box.*discretise them, for example with gymn"),
     ],
 )
@@ -196,7 +201,7 @@ def test_minigrid_is_taken_as_it_is(env_id: str) -> None:
 
 
 def test_missions_without_end_are_refused_as_text() -> None:
-    with pytest.raises(UnsupportedSpace, match="observes 'mission'"):
+    with pytest.raises(UnsupportedSpace, match="observes 'mission', of space BabyAIMissionSpace, which is text, but"):
         Environments([make_env("BabyAI-GoToObj-v0")], [0])
 
 
@@ -204,9 +209,44 @@ def test_missions_without_end_are_refused_as_text() -> None:
 def test_it_is_checked_part_by_part(source: Any) -> None:
     findings = {finding.subject: finding for finding in check_env(source, episodes=1)}
     assert findings["observations"].level == "ok"
-    expected = "camera/left: uint8 of shape (5, 5, 2)" if source is Structured else "mission: one of 1 missions"
+    expected = "camera/left: uint8 of shape (5, 5, 2)" if source is Structured else "mission: one mission"
     assert expected in findings["observations"].text
     assert findings["seeds"].level == "ok"
+
+
+BOUNDED = spaces.Dict(
+    near=spaces.Box(-1, 1, (2,)),
+    camera=spaces.Tuple([spaces.Box(0, 9, (), np.uint8)]),
+    free=spaces.Box(-np.inf, 1, (2,)),
+)
+
+
+def beyond_bounds(self: Any) -> Any:
+    return {"near": np.array([0.5, 5]), "camera": (np.uint8(200),), "free": np.array([-1e6, 0])}
+
+
+def test_every_part_that_leaves_its_bounds_is_named_once() -> None:
+    odd = world(observation_space=BOUNDED, observe=beyond_bounds)
+    for source in (odd, SyncVectorEnv([odd] * 2)):
+        with pytest.warns(EnvironmentWarning) as caught:
+            bdqn.make("random", source, buffer_size=100).learn(30)
+        near, camera = sorted((str(warning.message) for warning in caught), key=lambda text: "camera" in text)
+        assert near.startswith(
+            "Odd declares 'near' of its observations as float32 of shape (2,) in [-1, 1], but returned 5 at [1], "
+            "outside [-1, 1]. The network scales by the declared bounds"
+        )
+        assert "'camera/0' of its observations as uint8 of shape () in [0, 9], but returned 200, outside" in camera
+
+
+def test_the_bounds_of_parts_are_checked() -> None:
+    findings = check_env(world(observation_space=BOUNDED, observe=beyond_bounds), episodes=1)
+    bounds = {f.text.partition(":")[0]: f"{f.level}: {f.text}" for f in findings if f.subject == "bounds"}
+    assert bounds.keys() == {"near", "camera/0", "free"}
+    assert bounds["near"].startswith(
+        "warning: near: float32 from 0.5 to 5, at [1] from 5 to 5, but declared in [-1, 1]"
+    )
+    assert "uint8 from 200 to 200, but declared in [0, 9]" in bounds["camera/0"]
+    assert bounds["free"].startswith("note: free: 2 of 2 numbers have no finite bounds and are not scaled")
 
 
 def test_what_needs_no_adapter_stays_itself() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, Sequence, Space, Text
+from gymnasium.spaces import Box, Dict, Discrete, Sequence, Space, Text, Tuple
 
 from bdqn.envs import UnsupportedSpace, check_spaces
 
@@ -27,6 +27,20 @@ def test_actions_must_be_discrete(actions: Space[Any]) -> None:
     with pytest.raises(UnsupportedSpace, match="discretise") as error:
         check_spaces(World(Discrete(2), actions))
     assert str(error.value).startswith(f"World has the action space {actions}, ")
+
+
+@pytest.mark.parametrize("actions", [Tuple([Discrete(2), Discrete(3)]), Dict(arm=Discrete(2))])
+def test_several_discrete_actions_are_to_be_one_space(actions: Space[Any]) -> None:
+    with pytest.raises(UnsupportedSpace, match=r"actions: make it a MultiDiscrete, with one number for each part.$"):
+        check_spaces(World(Discrete(2), actions))
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"), [((), r"declare shape \(1,\)"), ((0,), "observe a constant if there is nothing to observe")]
+)
+def test_an_observation_has_an_axis_and_a_number(shape: tuple[int, ...], says: str) -> None:
+    with pytest.raises(UnsupportedSpace, match=f"at least one axis and one number: {says}.$"):
+        check_spaces(World(Box(0, 1, shape), Discrete(2)))
 
 
 @pytest.mark.parametrize("observations", [Sequence(Discrete(2)), Text(3)])

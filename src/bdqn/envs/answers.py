@@ -8,15 +8,13 @@ from __future__ import annotations
 import inspect
 import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-
-from bdqn.envs.spaces import name_of
 
 #: Values are checked closely at the start of an episode and after these decisions. Shapes are always checked.
 LOOKS = frozenset(8**k for k in range(16))
@@ -44,23 +42,26 @@ class EnvironmentWarning(UserWarning):
 
 
 class Expected:
-    """What the Box of an environment's observations declares."""
+    """What the Box of an environment's observations, or of a part of them, declares."""
 
-    def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
-        """``said`` contains the kinds of warnings already given for such environments."""
-        self.name, self.space, self.said = name_of(env), cast(spaces.Box, env.observation_space), said
+    def __init__(self, name: str, space: spaces.Space[Any], said: set[str], part: str = "") -> None:
+        """``name`` is the environment's; ``said`` has the kinds of warnings already given for such environments."""
+        self.name, self.space, self.said, self.part = name, cast(spaces.Box, space), said, part
         self.shape: tuple[int, ...] = tuple(self.space.shape or ())
         self.dtype = np.dtype(self.space.dtype)
         # Networks compute in float32: converting early halves the replay buffer.
         self.kept = np.dtype(np.float32) if self.dtype == np.float64 else self.dtype
         self.declares = self._declares()
         self._anything_goes = self._holds_all_of_its_type()  # as images do, which are large
-        for kind, text, space in (
-            ("actions", MANY_ACTIONS, env.action_space),
-            ("categories", MANY_CATEGORIES, env.observation_space),
-        ):
-            if isinstance(space, spaces.Discrete) and space.n > MANY:
-                self._say(kind, text.format(self.name, int(space.n)))
+
+    @property
+    def parts(self) -> Sequence[Expected]:
+        """What is declared for each array of numbers in an observation."""
+        return [self]
+
+    def arrays(self, observation: Any) -> Sequence[Any]:
+        """The arrays of an observation, one for each of ``parts``."""
+        return [observation]
 
     def array(self, observation: Any) -> Any:
         """Convert an observation to an array of the declared shape; raise ValueError if that fails."""
@@ -76,19 +77,25 @@ class Expected:
         if as_declared and self._anything_goes:
             return
         if not as_declared and not self.survives(array):
-            self._say(
+            self.say(
                 "kind",
                 f"{self.name} declares observations of {self.declares}, but returned {array.dtype} from "
                 f"{array.min():g} to {array.max():g}, which {self.kept} cannot represent: the agent sees other "
                 "numbers. Declare the actual type, for example Box(low, high, shape, np.float32).",
             )
-        elif (place := self.beyond(array, array)) is not None:
+        else:
+            self.look_at_bounds(array)
+
+    def look_at_bounds(self, array: NDArray[Any]) -> None:
+        """Warn of numbers beyond the declared bounds."""
+        if (place := self.beyond(array, array)) is not None:
             low, high = self.space.low[place], self.space.high[place]
-            self._say(
-                "range",
-                f"{self.name} declares observations of {self.declares}, but returned {array[place]:g} at "
-                f"{[int(axis) for axis in place]}, outside [{low:g}, {high:g}]. The network scales by the declared "
-                "bounds: correct them, or declare -inf and inf to disable scaling.",
+            what = f"{self.part!r} of its observations as" if self.part else "observations of"
+            self.say(
+                f"range {self.part}",
+                f"{self.name} declares {what} {self.declares}, but returned {array[place]:g}{at(place)}, outside "
+                f"[{low:g}, {high:g}]. The network scales by the declared bounds: correct them, or declare -inf and "
+                "inf to disable scaling.",
             )
 
     def survives(self, array: NDArray[Any]) -> bool:
@@ -118,7 +125,8 @@ class Expected:
         bounds = "" if self.dtype.kind == "b" else f" in [{self.space.low.min():g}, {self.space.high.max():g}]"
         return f"{self.dtype} of shape {self.shape}{bounds}"
 
-    def _say(self, kind: str, message: str) -> None:
+    def say(self, kind: str, message: str) -> None:
+        """Warn, unless a warning of this kind has been given."""
         if kind not in self.said:
             self.said.add(kind)
             warnings.warn(f"{message} (Shown once.)", EnvironmentWarning, stacklevel=2)
@@ -167,10 +175,9 @@ class Expected:
 class ExpectedCategory(Expected):
     """What Discrete observations declare. Every observation is checked, which is cheap."""
 
-    def __init__(self, env: gym.Env[Any, Any], said: set[str]) -> None:
-        discrete = cast(spaces.Discrete, env.observation_space)
-        self.first, self.last = int(discrete.start), int(discrete.start + discrete.n) - 1
-        super().__init__(env, said)
+    def __init__(self, name: str, space: spaces.Discrete, said: set[str]) -> None:
+        self.first, self.last = int(space.start), int(space.start + space.n) - 1
+        super().__init__(name, space, said)
         self.shape = (-1,)  # no observation has this shape, so `array` checks every one
 
     def array(self, observation: Any) -> int:
@@ -193,15 +200,15 @@ class ExpectedCategory(Expected):
         return ""
 
 
-def expected_of(env: gym.Env[Any, Any], said: set[str]) -> Expected:
-    """What to expect of an environment; its spaces have been checked."""
-    return (ExpectedCategory if isinstance(env.observation_space, spaces.Discrete) else Expected)(env, said)
-
-
 def takes_seed(env: gym.Env[Any, Any]) -> bool:
     """Whether an environment's own reset() accepts a seed."""
     parameters = inspect.signature(env.unwrapped.reset).parameters
     return "seed" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def at(place: Sequence[Any]) -> str:
+    """Where a number stands in an array; a number alone stands nowhere."""
+    return f" at {[int(axis) for axis in place]}" if place else ""
 
 
 def kind_of(value: Any) -> str:

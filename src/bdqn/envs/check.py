@@ -19,16 +19,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import env_checker
 
-from bdqn.envs.adapted import adapted
-from bdqn.envs.answers import (
-    MANY,
-    MANY_ACTIONS,
-    MANY_CATEGORIES,
-    BadAnswer,
-    EnvironmentWarning,
-    Expected,
-    expected_of,
-)
+from bdqn.envs.adapted import adapted, expected_of
+from bdqn.envs.answers import MANY, MANY_ACTIONS, MANY_CATEGORIES, BadAnswer, EnvironmentWarning, Expected, at
 from bdqn.envs.atari import AtariEnv
 from bdqn.envs.findings import Finding, Level, about_resuming, about_seeds, close, random_actions
 from bdqn.envs.make import Source, describe, make_env
@@ -92,8 +84,8 @@ def _findings(
     yield from _about_spaces(env)
     seen = _Seen(expected_of(env, set()))
     _play(_Watched(env, seen), seen, episodes, seed)
-    if not isinstance(env.observation_space, RecordSpace):  # its parts are checked one by one, whenever they come in
-        yield from _about_observations(seen)
+    for part in seen.parts:
+        yield from _about_observations(part)
     yield from _about_rewards(seen)
     yield from _about_episodes(seen, env)
     yield from _about_masks(seen)
@@ -128,23 +120,33 @@ def _about_spaces(env: gym.Env[Any, Any]) -> Iterator[Finding]:
     if isinstance(space, RecordSpace):
         parts = (f"{leaf.name}: {leaf.declares}" if leaf.name else leaf.declares for leaf in space.leaves)
         yield Finding("ok", "observations", f"{'; '.join(parts)}.")
+        for leaf in space.boxes:
+            yield from _about_missing_bounds(leaf.space, leaf.name)
         return
     assert isinstance(space, spaces.Box)
     yield Finding("ok", "observations", f"{space.dtype} of shape {space.shape}.")
-    unbounded = int((~(space.bounded_below & space.bounded_above)).sum())
-    if unbounded:
-        yield Finding(
-            "note",
-            "bounds",
-            f"{unbounded} of {space.low.size} numbers have no finite bounds and are not scaled for the network: "
-            "declare bounds if they are much larger or smaller than 1.",
-        )
+    yield from _about_missing_bounds(space)
     if len(space.shape) == 3 and space.dtype.itemsize > 1:
         yield Finding(
             "note",
             "picture",
             f"three axes of {space.dtype}: an image of bytes (uint8 in [0, 255]) takes a fraction of the memory.",
         )
+
+
+def _about_missing_bounds(space: spaces.Box, part: str = "") -> Iterator[Finding]:
+    unbounded = int((~(space.bounded_below & space.bounded_above)).sum())
+    if unbounded:
+        yield Finding(
+            "note",
+            "bounds",
+            f"{_of(part)}{unbounded} of {space.low.size} numbers have no finite bounds and are not scaled for the "
+            "network: declare bounds if they are much larger or smaller than 1.",
+        )
+
+
+def _of(part: str) -> str:
+    return f"{part}: " if part else ""
 
 
 def _about_pictures(env: gym.Env[Any, Any]) -> Finding:
@@ -157,8 +159,8 @@ def _about_pictures(env: gym.Env[Any, Any]) -> Finding:
 
 
 @dataclass
-class _Seen:
-    """What was observed in episodes of random actions."""
+class _SeenPart:
+    """The numbers of observations, or of one part of them."""
 
     expected: Expected
     least: Any = np.inf
@@ -166,6 +168,21 @@ class _Seen:
     kinds: set[str] = field(default_factory=set)
     survive: bool = True  # the values survive conversion to the declared type
     finite: bool = True
+
+    def look_at(self, numbers: Any) -> None:
+        array = np.asarray(numbers)
+        self.kinds.add(str(array.dtype))
+        self.finite = self.finite and bool(np.isfinite(array).all())
+        self.survive = self.survive and self.expected.survives(array)
+        self.least, self.most = np.fmin(self.least, array), np.fmax(self.most, array)
+
+
+@dataclass
+class _Seen:
+    """What was observed in episodes of random actions."""
+
+    expected: Expected
+    parts: list[_SeenPart] = field(init=False)
     odd_flags: set[str] = field(default_factory=set)
     masks: str = ""  # how they are offered
     allowed: list[float] = field(default_factory=list)  # share of the actions, at each decision
@@ -174,12 +191,12 @@ class _Seen:
     truncated: int = 0  # finished episodes that were truncated
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        self.parts = [_SeenPart(part) for part in self.expected.parts]
+
     def look_at(self, observation: Any) -> None:
-        array = np.asarray(observation)
-        self.kinds.add(str(array.dtype))
-        self.finite = self.finite and bool(np.isfinite(array).all())
-        self.survive = self.survive and self.expected.survives(array)
-        self.least, self.most = np.fmin(self.least, array), np.fmax(self.most, array)
+        for part, numbers in zip(self.parts, self.expected.arrays(observation), strict=True):
+            part.look_at(numbers)
 
 
 class _Watched(gym.Wrapper[Any, Any, Any, Any]):
@@ -226,9 +243,9 @@ def _play(env: _Watched, seen: _Seen, episodes: int, seed: int) -> None:
         seen.truncated += sum(episode.truncated for episode in step.episodes)
 
 
-def _about_observations(seen: _Seen) -> Iterator[Finding]:
+def _about_observations(seen: _SeenPart) -> Iterator[Finding]:
     kinds, low, high = " and ".join(sorted(seen.kinds)), np.min(seen.least), np.max(seen.most)
-    text, expected = f"{kinds} from {low:g} to {high:g}", seen.expected
+    text, expected = f"{_of(seen.expected.part)}{kinds} from {low:g} to {high:g}", seen.expected
     if not seen.finite:
         yield Finding("error", "seen", f"{text}, with NaN or infinity, which abort a run: remove them with a wrapper.")
     if not seen.survive:
@@ -244,19 +261,19 @@ def _about_observations(seen: _Seen) -> Iterator[Finding]:
         yield Finding("ok", "seen", f"{text}.")
 
 
-def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
+def _about_bounds(seen: _SeenPart, text: str) -> Iterator[Finding]:
     """The network scales by the declared bounds, which must not be far too narrow or too wide."""
     space = seen.expected.space
     if not isinstance(space, spaces.Box) or space.dtype == np.bool_:
         return
     place = seen.expected.beyond(seen.least, seen.most)
     if place is not None:
+        where = f",{at(place)} from {seen.least[place]:g} to {seen.most[place]:g}" if place else ""
         yield Finding(
             "warning",
             "bounds",
-            f"{text}, at {[int(axis) for axis in place]} from {seen.least[place]:g} to {seen.most[place]:g}, but "
-            f"declared in [{space.low[place]:g}, {space.high[place]:g}]. The network scales by the declared bounds: "
-            "correct them, or declare -inf and inf.",
+            f"{text}{where}, but declared in [{space.low[place]:g}, {space.high[place]:g}]. The network scales by the "
+            "declared bounds: correct them, or declare -inf and inf.",
         )
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     size, seen_size = np.fmax(np.abs(low), np.abs(high)), np.fmax(np.abs(seen.least), np.abs(seen.most))
@@ -266,8 +283,8 @@ def _about_bounds(seen: _Seen, text: str) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bounds",
-            f"{int(wide.sum())} of {wide.size} numbers stayed far within their bounds, the first at "
-            f"{[int(axis) for axis in worst]} from {seen.least[worst]:g} to {seen.most[worst]:g} of "
+            f"{_of(seen.expected.part)}{int(wide.sum())} of {wide.size} numbers stayed far within their bounds, the "
+            f"first{at(worst)} from {seen.least[worst]:g} to {seen.most[worst]:g} of "
             f"[{low[worst]:g}, {high[worst]:g}]: the network sees them scaled to almost zero. Declare narrower "
             "bounds.",
         )

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from bdqn.envs.adapted import adapted
-from bdqn.envs.answers import BadAnswer, expected_of, kind_of
+from bdqn.envs.adapted import adapted, expected_of
+from bdqn.envs.answers import BadAnswer, kind_of
 from bdqn.envs.catalog import find_spec, is_atari
 from bdqn.envs.extras import import_extra
 from bdqn.envs.interaction import Episode, Step
@@ -27,7 +27,9 @@ from bdqn.envs.vector import TERMINAL_FOR_LEARNER, Environments
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 Resetting = Literal["same step", "by a mask", "next step"]
 OTHERS = "dqn or machado"  # protocols that ale-py's vector environment can follow
-SAME_STEP = "autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP"
+SAME_STEP = "gymnasium.vector.AutoresetMode.SAME_STEP"
+# Without the mode "sync" it gives an environment's own vector version, whose way to begin episodes is fixed.
+MAKE_VEC = f'gymnasium.make_vec(..., vectorization_mode="sync", vector_kwargs={{"autoreset_mode": {SAME_STEP}}})'
 
 
 class NotSameStep(ValueError):
@@ -59,7 +61,7 @@ class VectorEnvironments(Environments):
         self.action_space = cast(spaces.Discrete, member.action_space)
         self._stack = member.unwrapped.frame_stack  # type: ignore[attr-defined]
         self._expected = expected_of(member, set() if said is None else said)
-        self._masks = MaskReader(name, int(self.action_space.n), by_method=False)
+        self._masks = MaskReader(name, self.action_space, by_method=False)
         self._allowed = np.ones((env.num_envs, self._masks.num_actions), np.bool_)
         self._reset(seeds)
         self.lost = None
@@ -86,7 +88,7 @@ class VectorEnvironments(Environments):
             self._allowed = next_allowed.copy() if over else next_allowed
         for i in over:
             self._returns[i], self._lengths[i] = 0.0, 0
-            self._begin(i, first[i], self._masks.first(_info_of(first_infos, i)))
+            self._begin(i, first[i], self._masks.first(i, _info_of(first_infos, i)))
         if over:
             self._repeat_first_frames(self._obs)
         masks = () if next_allowed is None else (next_allowed, self._allowed)
@@ -119,7 +121,7 @@ class VectorEnvironments(Environments):
             return None
         allowed = np.ones_like(self._allowed)
         for i in np.flatnonzero(~terminated).tolist():
-            allowed[i] = self._masks.read(_info_of(last_infos if ended[i] else infos, i), "step()")
+            allowed[i] = self._masks.read(i, _info_of(last_infos if ended[i] else infos, i), "step()")
         return allowed
 
     # --- observations and actions -----------------------------------------------------------------------------
@@ -153,8 +155,7 @@ class VectorEnvironments(Environments):
     # --- starting, saving and restoring -----------------------------------------------------------------------
 
     def _reset(self, seeds: Sequence[int]) -> None:
-        seed: Any = [int(seed) for seed in seeds]
-        obs, infos = self._call("reset", seed=np.array(seed) if _is_ale(self.env) else seed)
+        obs, infos = self._call("reset", seed=_seed_of(self.env, [int(seed) for seed in seeds]))
         if not isinstance(infos, Mapping):  # as Gymnasium's DictInfoToList gives it
             raise BadAnswer(
                 f"{type(self.env).__name__} gave {kind_of(infos)} as info, but must give one dictionary for all "
@@ -164,9 +165,8 @@ class VectorEnvironments(Environments):
         self._obs = self._rows(obs)
         self._repeat_first_frames(self._obs)
         for i, row in enumerate(self._obs):
-            if not isinstance(self.observation_space, RecordSpace):
-                self._expected.look(row)
-            self._begin(i, row, self._masks.first(_info_of(infos, i)))
+            self._expected.look(row)
+            self._begin(i, row, self._masks.first(i, _info_of(infos, i)))
         if not self._masks.offered and _has_method(self.env):
             raise BadAnswer(
                 f"{self._masks.name} has a method {METHOD}(), which a vector environment cannot ask: give masks as "
@@ -176,7 +176,7 @@ class VectorEnvironments(Environments):
     def _first_observation(self, i: int, seed: int | None = None) -> tuple[Any, Mask | None]:
         assert self._singles is not None
         observation, info = self._singles[i].reset(seed=seed)
-        return self._row(observation), self._masks.first(info)
+        return self._row(observation), self._masks.first(i, info)
 
     def _own_envs(self) -> Sequence[gym.Env[Any, Any]] | str:
         return self._singles or f"{type(self.env).__name__} cannot save the state of its environments"
@@ -246,14 +246,26 @@ def is_atari_vector(env: AnyVectorEnv) -> bool:
     return _is_ale(env) and len(env.single_observation_space.shape or ()) == 3
 
 
+def _seed_of(env: AnyVectorEnv, seeds: list[int]) -> Any:
+    """Seeds as its reset takes them: one for each environment, or, as Gymnasium's interface has it, one for all."""
+    if _is_ale(env.unwrapped):
+        return np.array(seeds)
+    return seeds if _is_of_single_ones(env) else seeds[0]
+
+
+def _is_of_single_ones(env: AnyVectorEnv) -> bool:
+    """Whether it is one of Gymnasium's own, which step environments that were made one by one."""
+    return isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
+
+
 def _is_ale(env: AnyVectorEnv) -> bool:
     return type(env).__module__.startswith("ale_py")
 
 
 def _has_method(env: AnyVectorEnv) -> bool:
     """Whether single environments offer masks by a method; others than Gymnasium's own cannot be asked."""
-    bare = env.unwrapped
-    return isinstance(bare, SyncVectorEnv | AsyncVectorEnv) and any(bare.call("has_wrapper_attr", METHOD))
+    bare: Any = env.unwrapped
+    return _is_of_single_ones(env) and any(bare.call("has_wrapper_attr", METHOD))
 
 
 def _resetting(env: AnyVectorEnv) -> Resetting:
@@ -265,9 +277,11 @@ def _resetting(env: AnyVectorEnv) -> Resetting:
         return "by a mask"
     if mode == AutoresetMode.NEXT_STEP and env.num_envs == 1:
         return "next step"
+    can_be_set = _is_of_single_ones(env) or _is_ale(env.unwrapped)
+    advice = f"make it with autoreset_mode={SAME_STEP}" if can_be_set else f"use {MAKE_VEC}"
     raise NotSameStep(
-        f"{type(env).__name__} does not begin the next episode in the step in which one ends: make it with "
-        f"{SAME_STEP}, or give a function that makes one environment, and num_envs."
+        f"{type(env).__name__} does not begin the next episode in the step in which one ends: {advice}, or give a "
+        "function that makes one environment, and num_envs."
     )
 
 

@@ -136,7 +136,7 @@ def describe(env: AnyEnv) -> str:
     if isinstance(env.unwrapped, AtariEnv):
         return env.unwrapped.description
     limit = env.spec.max_episode_steps if env.spec else None
-    return f"truncated after {limit} decisions" if limit else "no time limit"
+    return f"truncated after {limit} decisions" if limit else "no time limit registered"
 
 
 def has_time_limit(env: AnyEnv) -> bool:

@@ -5,14 +5,16 @@ It offers them as ``info["action_mask"]``, by a method ``action_masks()``, or bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bdqn.envs.answers import BadAnswer, kind_of, numbers_of
+from bdqn.envs.products import ProductSpace
 from bdqn.envs.spaces import name_of
 from bdqn.envs.supervision import blame
 
@@ -25,8 +27,9 @@ Mask = NDArray[np.bool_]  # (actions,)
 class MaskReader:
     """Reads the masks of environments of one kind, all of which offer them in the same way or not at all."""
 
-    def __init__(self, name: str, num_actions: int, *, by_method: bool) -> None:
-        self.name, self.num_actions = name, num_actions
+    def __init__(self, name: str, actions: spaces.Discrete, *, by_method: bool) -> None:
+        self.name, self.num_actions = name, int(actions.n)
+        self._each = "combination of actions" if isinstance(actions, ProductSpace) else "action"
         self._by_method = by_method
         self._in_info: bool | None = None  # not known before the first reset
         self.offered = by_method  # whether there are masks; known once the first environment has been reset
@@ -36,22 +39,25 @@ class MaskReader:
         """How masks are offered, in words; empty: not at all."""
         return " and ".join([*([INFO] if self._in_info else []), *([f"{METHOD}()"] if self._by_method else [])])
 
-    def first(self, info: Mapping[str, Any], env: gym.Env[Any, Any] | None = None) -> Mask | None:
-        """The mask at an episode's first observation; None: all actions are always allowed."""
+    def first(self, i: int, info: Mapping[str, Any], env: gym.Env[Any, Any] | None = None) -> Mask | None:
+        """The mask at the first observation of environment ``i``; None: all actions are always allowed."""
         if self._in_info is None:
             self._in_info = KEY in info
             self.offered |= self._in_info
-        return self.read(info, "reset()", env)
+        return self.read(i, info, "reset()", env)
 
-    def read(self, info: Mapping[str, Any], call: str, env: gym.Env[Any, Any] | None = None) -> Mask | None:
-        """The mask where an environment stands after a ``call``, which has given this ``info``.
+    def read(self, i: int, info: Mapping[str, Any], call: str, env: gym.Env[Any, Any] | None = None) -> Mask | None:
+        """The mask where environment ``i`` stands after a ``call``, which has given this ``info``.
 
         It itself is asked only if there is a method.
         """
         if (KEY in info) != self._in_info:
+            which, first, everywhere = "", "its first reset()", "at every reset and every step"
+            if i:
+                which, first, everywhere = f" in environment {i}", "environment 0", f"in all environments, {everywhere}"
             raise BadAnswer(
-                f"{call} of {self.name} gave {'' if KEY in info else 'no '}{INFO}, unlike its first reset(): give it "
-                "at every reset and every step, or never."
+                f"{call} of {self.name}{which} gave {'' if KEY in info else 'no '}{INFO}, unlike {first}: give it "
+                f"{everywhere}, or never."
             )
         masks = [self._usable(info[KEY], INFO)] if self._in_info else []
         if self._by_method:
@@ -82,7 +88,7 @@ class MaskReader:
         if mask is None or mask.shape != (self.num_actions,):
             raise BadAnswer(
                 f"{source} of {self.name} is {kind_of(given)}, but must hold {self.num_actions} numbers, one for each "
-                "action: 1 where it is allowed, and 0 where it is not."
+                f"{self._each}: 1 where it is allowed, and 0 where it is not."
             )
         if mask.dtype != np.bool_ and len(others := mask[(mask != 0) & (mask != 1)]):
             raise BadAnswer(
@@ -107,7 +113,19 @@ def check_allowed(actions: Any, allowed: NDArray[np.bool_]) -> None:
             )
 
 
-def offers_masks(env: gym.Env[Any, Any]) -> bool:
+def all_offer_masks(envs: Sequence[gym.Env[Any, Any]]) -> bool:
+    """Whether environments have a method action_masks(): all of them, or none."""
+    offer = [_offers_masks(env) for env in envs]
+    if len(set(offer)) > 1:
+        odd = offer.index(not offer[0])
+        raise BadAnswer(
+            f"{name_of(envs[odd])} in environment {odd} has {'a' if offer[odd] else 'no'} method {METHOD}(), unlike "
+            "environment 0: give it to all environments, or to none."
+        )
+    return offer[0]
+
+
+def _offers_masks(env: gym.Env[Any, Any]) -> bool:
     """Whether it has a method action_masks(); its own __getattr__ is asked, and may fail."""
     try:
         return env.has_wrapper_attr(METHOD)

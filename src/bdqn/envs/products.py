@@ -27,9 +27,9 @@ class ProductSpace(spaces.Discrete):
         combinations = math.prod(self._counts)
         if not 1 <= combinations <= MANY:
             raise UnsupportedSpace(
-                f"{name} has the action space {space} of {combinations:,} combinations, but bdqn needs 1 to {MANY:,}, "
-                "each of which is an action: offer fewer with gymnasium.wrappers.TransformAction, or decide on one "
-                "part after the other."
+                f"{name} has the action space {space} of {_in_words(combinations)} combinations, but bdqn needs 1 to "
+                f"{MANY:,}, each of which is an action: offer fewer with gymnasium.wrappers.TransformAction, or decide "
+                "on one part after the other."
             )
         super().__init__(combinations)
 
@@ -46,6 +46,11 @@ class ProductSpace(spaces.Discrete):
         """Our actions for several that the environment takes (n, *shape)."""
         parts = (combinations - self._first).reshape(len(combinations), -1)
         return np.asarray(np.ravel_multi_index(tuple(parts.T.astype(np.int64)), self._counts))
+
+
+def _in_words(count: int) -> str:
+    """A count that may have hundreds of digits."""
+    return f"{count:,}" if count < 10**15 else f"about 10^{math.log10(count):.0f}"
 
 
 class ProductActions(gym.Wrapper[Any, Any, Any, Any]):

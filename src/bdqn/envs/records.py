@@ -6,7 +6,7 @@ Tuple observations need no other code than images do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bdqn.envs.answers import BadAnswer, kind_of
+from bdqn.envs.answers import BadAnswer, Expected, kind_of
 from bdqn.envs.minigrid import missions, with_bounds
 from bdqn.envs.spaces import UnsupportedSpace, name_of
 
@@ -116,7 +116,7 @@ class Missions(Leaf):
 
     @property
     def declares(self) -> str:
-        return f"one of {len(self._texts)} missions"
+        return f"one of {len(self._texts)} missions" if len(self._texts) > 1 else "one mission"
 
 
 LEAVES: dict[type, type[Leaf]] = {
@@ -142,6 +142,11 @@ class RecordSpace(spaces.Box):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RecordSpace) and self.structured == other.structured
+
+    @property
+    def boxes(self) -> list[Leaf]:
+        """The leaves that are numbers within bounds."""
+        return [leaf for leaf in self.leaves if isinstance(leaf.space, spaces.Box)]
 
     @property
     def starts(self) -> list[int]:
@@ -211,6 +216,27 @@ class RecordSpace(spaces.Box):
         return f"{self.name} gave {kind_of(value)} as {_where(leaf)}, but declares {leaf.declares}."
 
 
+class ExpectedRecord(Expected):
+    """What the parts of structured observations declare; their shapes and types are checked whenever they come in."""
+
+    def __init__(self, name: str, space: RecordSpace, said: set[str]) -> None:
+        super().__init__(name, space, said)
+        self._record = space
+        self._parts = [Expected(name, leaf.space, said, leaf.name) for leaf in space.boxes]
+
+    @property
+    def parts(self) -> Sequence[Expected]:
+        return self._parts
+
+    def arrays(self, observation: Any) -> Sequence[Any]:
+        leaves = self._record.unpack(observation)
+        return [leaves[part.part] for part in self._parts]
+
+    def look(self, observation: Any) -> None:
+        for part, array in zip(self._parts, self.arrays(observation), strict=True):
+            part.look_at_bounds(array)
+
+
 class RecordObservations(gym.Wrapper[Any, Any, Any, Any]):
     """An environment whose structured observations are records. What is no answer at all is passed on as it is."""
 
@@ -244,8 +270,10 @@ def _leaves(space: Any, path: Path, name: str) -> Iterator[Leaf]:
         found = next((leaf for kind, leaf in LEAVES.items() if isinstance(space, kind)), None)
         if found is None or 0 in (space.shape or ()):
             key = "/".join(map(str, path)) or "observation"
+            is_text = space.dtype is not None and space.dtype.kind == "U"  # its own words may be those of a function
+            kind = f"{type(space).__name__}, which is text" if is_text else space
             raise UnsupportedSpace(
-                f"{name} observes {key!r}, of space {space}, but bdqn needs parts that are Box, Discrete, "
+                f"{name} observes {key!r}, of space {kind}, but bdqn needs parts that are Box, Discrete, "
                 "MultiDiscrete or MultiBinary: leave it out with gymnasium.wrappers.FilterObservation, or turn it into "
                 "numbers with gymnasium.wrappers.TransformObservation."
             )

@@ -25,9 +25,12 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
     name = name_of(env)
     observations, actions = _declared(env, "observation_space"), _declared(env, "action_space")
     if not isinstance(actions, spaces.Discrete):
+        advice = "discretise them, for example with gymnasium.wrappers.TransformAction and a table of actions"
+        if isinstance(actions, spaces.Dict | spaces.Tuple):
+            advice = "make it a MultiDiscrete, with one number for each part"
         raise UnsupportedSpace(
             f"{name} has the action space {actions}, but bdqn needs Discrete, MultiDiscrete or MultiBinary actions: "
-            "discretise them, for example with gymnasium.wrappers.TransformAction and a table of actions."
+            f"{advice}."
         )
     if not isinstance(observations, (spaces.Box, spaces.Discrete)):
         raise UnsupportedSpace(
@@ -39,9 +42,10 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
         if isinstance(space, spaces.Discrete) and space.n < 1:
             raise UnsupportedSpace(f"{name} has the {kind} space {space}, but bdqn needs at least one {kind}: raise n.")
     if isinstance(observations, spaces.Box) and (not observations.shape or 0 in observations.shape):
+        advice = "observe a constant if there is nothing to observe" if observations.shape else "declare shape (1,)"
         raise UnsupportedSpace(
             f"{name} has the observation space {observations} of shape {observations.shape}, but bdqn needs at least "
-            "one axis and one number: observe a constant if there is nothing to observe."
+            f"one axis and one number: {advice}."
         )
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bdqn.envs.adapted import adapted
-from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, expected_of, is_flag, takes_seed
+from bdqn.envs.adapted import adapted, expected_of
+from bdqn.envs.answers import LOOKS, RESET_CALL, BadAnswer, is_flag, takes_seed
 from bdqn.envs.interaction import Episode, Restart, Step
-from bdqn.envs.masks import KEY, Mask, MaskReader, check_allowed, offers_masks
+from bdqn.envs.masks import KEY, Mask, MaskReader, all_offer_masks, check_allowed
 from bdqn.envs.spaces import check_spaces, name_of
 from bdqn.envs.state import CannotRestore, get_state, set_state
 from bdqn.envs.supervision import CannotTime, Supervisor, blame, blamed, lasting
@@ -56,7 +56,7 @@ class Environments:
         self._expected = expected_of(first, set() if said is None else said)
         shape = cast(tuple[int, ...], self.observation_space.shape)
         self._obs = np.empty((len(envs), *shape), self._expected.kept)
-        self._masks = MaskReader(name_of(first), int(self.action_space.n), by_method=offers_masks(first))
+        self._masks = MaskReader(name_of(first), self.action_space, by_method=all_offer_masks(envs))
         self._allowed = np.ones((len(envs), self._masks.num_actions), np.bool_)
         for i, seed in zip(range(len(envs)), seeds, strict=True):
             self._begin(i, *self._first_observation(i, int(seed)))
@@ -123,7 +123,7 @@ class Environments:
             except _UNUSABLE as error:
                 raise expected.refused_step(answer, error) from error
             if (masked or KEY in info) and not terminated:
-                next_allowed[i] = self._masks.read(info, "step()", self.envs[i])
+                next_allowed[i] = self._masks.read(i, info, "step()", self.envs[i])
             self._returns[i] += score
             if terminated or cut_short:
                 over.append((i, not terminated))
@@ -177,7 +177,7 @@ class Environments:
             expected.look(observation)
         except _UNUSABLE as error:
             raise expected.refused_reset(answer, error) from error
-        return observation, self._masks.first(info, env)
+        return observation, self._masks.first(i, info, env)
 
     def _next_episode(self, i: int, restarts: list[Restart]) -> tuple[Any, Mask | None]:
         """Start the next episode; in a new environment if this one fails."""

@@ -84,6 +84,17 @@ class Head(NoBelief, nn.Module, ABC):
         return self.draw(rng, count)
 
 
+class AllLayersHead(Head):
+    """A head whose layers all depend on the index, so that phi is the torso's output; no index: their mean."""
+
+    @property
+    def mean_index(self) -> Index:
+        return None
+
+    def features(self, x: Tensor) -> Tensor:
+        return x
+
+
 def trained_layers(shape: HeadShape, generator: torch.Generator) -> tuple[Chain, nn.Linear]:
     """DQN's dense layers, and its last one."""
     dense, last = dense_layers(shape.sizes), nn.Linear(shape.num_features, shape.num_actions)

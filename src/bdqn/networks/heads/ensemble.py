@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices
+from bdqn.networks.heads.base import AllLayersHead, HeadShape, Index, TrainingIndices
 from bdqn.networks.torsos import dense_layers
 
 
-class EnsembleHead(Head):
+class EnsembleHead(AllLayersHead):
     """K times DQN's dense layers, as one batch of matrices; with ``prior_scale``, each has a frozen prior beside it."""
 
     all_members: Tensor
@@ -37,15 +37,6 @@ class EnsembleHead(Head):
         self.members, self.prior_scale, self.votes = members, prior_scale, votes
         # Two axes tell it from one member per row.
         self.register_buffer("all_members", torch.arange(members)[None], persistent=False)
-
-    @property
-    def mean_index(self) -> Index:
-        """The members' mean."""
-        return None
-
-    def features(self, x: Tensor) -> Tensor:
-        """The torso's output: each member has layers of its own after it."""
-        return x
 
     def forward(self, phi: Tensor, index: Index) -> Tensor:
         q = self._q_of_members(phi)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from bdqn.networks.heads.base import Head, HeadShape, Index, trained_layers
+from bdqn.networks.heads.base import AllLayersHead, HeadShape, Index, trained_layers
 
 
-class RandomLayersHead(Head):
+class RandomLayersHead(AllLayersHead):
     """DQN's dense layers, which are the mean (mu); subclasses say what noise makes of each."""
 
     def __init__(self, shape: HeadShape, generator: torch.Generator) -> None:
@@ -20,17 +20,8 @@ class RandomLayersHead(Head):
         self.dense, self.last = trained_layers(shape, generator)
         self.widths = list(pairwise((*shape.sizes, shape.num_actions)))  # (inputs, outputs) of each layer
 
-    @property
-    def mean_index(self) -> Index:
-        """Without noise: the network of expected weights."""
-        return None
-
-    def features(self, x: Tensor) -> Tensor:
-        """The torso's output: all that comes after it is random."""
-        return x
-
     def forward(self, phi: Tensor, index: Index) -> Tensor:
-        if index is None:
+        if index is None:  # without noise: the network of expected weights
             return linear(self.dense.forward(phi), self.last.weight, self.last.bias)
         x = phi
         for i, noise in enumerate(torch.split(index, self.noise_sizes(index), dim=-1)):
