@@ -15,7 +15,7 @@ from bdqn.envs.deep_sea import DeepSea
 from bdqn.linear.regret import growth_exponent
 from bdqn.report.collect import read_rows
 from bdqn.report.experiment import Page
-from bdqn.report.figures import COLORS, label
+from bdqn.report.figures import COLORS, name_axes
 from bdqn.sweep.plan import read_sweep
 
 FILES = (
@@ -108,7 +108,7 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
     if not solved:
         return
     page.say("## How it grows")
-    figure = Figure(figsize=(6, 4))
+    figure = Figure(figsize=(6, 4.6), layout="constrained")
     axes = figure.subplots()
     sentences = []
     fitted = {group: sizes for group, sizes in solved.items() if len(sizes) > 1}
@@ -136,7 +136,8 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
     rows = [count for count in (20, 50, 100, 200, 500, 1_000, 2_000, 5_000) if bottom < count < top]
     axes.set_yticks(rows, [f"{count:,}" for count in rows])
     axes.minorticks_off()
-    label(axes, "N", "episodes until bsuite calls it solved")
+    name_axes(axes, "N", "episodes until bsuite calls it solved")
+    figure.legend(loc="outside lower center", frameon=False)  # inside it would hide points
     page.figure("growth.png", figure)
 
 

@@ -28,7 +28,12 @@ def normalised(found: Comparison, group: str, env: str) -> Areas:
 
 def interval(page: Page, areas: Areas) -> tuple[float, float, float]:
     """The mean over seeds, and the ends of its interval."""
-    scores = stats.by_environment({"": areas})
+    return interval_over(page, {"": areas})
+
+
+def interval_over(page: Page, problems: dict[str, Areas]) -> tuple[float, float, float]:
+    """The mean over problems of the means over seeds, and the ends of its interval."""
+    scores = stats.by_environment(problems)
     ends = stats.bootstrap(stats.mean, scores, page.rng, level=LEVEL)
     return float(stats.mean(scores)), ends.low, ends.high
 
@@ -119,6 +124,7 @@ def say_dense(page: Page) -> None:
     plain = page.read("dense.toml").found
     other = read_results(page.folder.parent / "deep_cost" / "results")
     lines = [["environment", "seeds", f"`{PLAIN}`", f"`{DEFAULT}`", "ratio"]]
+    ratios: dict[str, Areas] = {}
     for env in found.envs:
         floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
         ours, theirs = (
@@ -127,12 +133,14 @@ def say_dense(page: Page) -> None:
         )
         both = sorted(set(ours) & set(theirs))
         if len(both) > 1:
-            ratio = {seed: ours[seed] / theirs[seed] for seed in both}
-            cells = (text(interval(page, {seed: areas[seed] for seed in both})) for areas in (theirs, ours, ratio))
+            ratios[env] = {seed: ours[seed] / theirs[seed] for seed in both}
+            columns = (theirs, ours, ratios[env])
+            cells = (text(interval(page, {seed: areas[seed] for seed in both})) for areas in columns)
             lines.append([env, str(len(both)), *cells])
     if len(lines) > 1:
         page.say("Area under the learning curve, paired by seed (Acrobot: counted from -500, the worst return).")
         page.cells(lines)
+        page.points([f"Mean of the ratios over these {len(ratios)} problems: {text(interval_over(page, ratios))}."])
 
 
 page = Page(__file__)
