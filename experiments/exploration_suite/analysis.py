@@ -120,7 +120,7 @@ def say_ablation(page: Page) -> None:
 
 def say_dense(page: Page) -> None:
     """The default's area over plain Bayesian DQN's, paired by seed."""
-    found = page.read("dense_explore.toml").found
+    found, more = (page.read(file).found for file in ("dense_explore.toml", "dense_more.toml"))
     plain = page.read("dense.toml").found
     other = read_results(page.folder.parent / "deep_cost" / "results")
     lines = [["environment", "seeds", f"`{PLAIN}`", f"`{DEFAULT}`", "ratio"]]
@@ -129,7 +129,7 @@ def say_dense(page: Page) -> None:
         floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
         ours, theirs = (
             {run.seed: run.area - floor for run in (*one.of(group, env), *two.of(group, env))}
-            for group, one, two in ((DEFAULT, found, Comparison((), ())), (PLAIN, plain, other))
+            for group, one, two in ((DEFAULT, found, more), (PLAIN, plain, other))
         )
         both = sorted(set(ours) & set(theirs))
         if len(both) > 1:
