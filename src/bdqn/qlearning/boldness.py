@@ -103,12 +103,16 @@ class Boldness:
             return BOLD
         self._segments = 1 if self._has_nothing_to_keep else self._segments + 1
         better, worse = (MODEST, BOLD) if records[MODEST] > records[BOLD] else (BOLD, MODEST)
-        fades = worse == BOLD and not self.recurrence.is_common
-        decay = self._choice.decay_unlike if fades else self._choice.decay
-        share = min(0.5, self._segments**-decay)
-        if worse == BOLD and self.recurrence.is_common and not self._meets_news:
+        return worse if self._rng.random() < self._share(worse) else better
+
+    def _share(self, worse: int) -> float:
+        """How probably a segment goes to the worse kind of draw."""
+        if worse == BOLD and not self.recurrence.is_common:
+            return float(min(0.5, self._segments**-self._choice.decay_unlike))
+        share = min(0.5, self._segments**-self._choice.decay)
+        if worse == BOLD and not self._meets_news:
             share *= min(1.0, self._length[MODEST] / self._length[BOLD])
-        return worse if self._rng.random() < share else better
+        return float(share)
 
     @property
     def _meets_news(self) -> bool:
@@ -126,7 +130,7 @@ class Boldness:
         return np.asarray((self.kinds == BOLD) & anywhere)
 
     def metrics(self) -> dict[str, float]:
-        """What each kind has returned, and the segments since they first differed.
+        """What each kind has returned, and the segments that count since they first differed.
 
         The return of a kind that has not acted yet is left out.
         """
