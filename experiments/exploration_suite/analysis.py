@@ -16,7 +16,11 @@ from bdqn.report.figures import scores_figure
 
 LEVEL = 0.9
 DEFAULT, PLAIN = "bdqn-explore", "bdqn"
-SPARSE = {"sparse.toml": "Problems on which the method was found", "held_out.toml": "Held-out problems"}
+SPARSE = {
+    "sparse.toml": "Problems on which the method was found",
+    "held_out.toml": "Held-out problems",
+    "held_out_minigrid.toml": "Held-out problems of MiniGrid",
+}
 Areas = dict[int, float]  # by seed
 
 
@@ -120,16 +124,16 @@ def say_ablation(page: Page) -> None:
 
 def say_dense(page: Page) -> None:
     """The default's area over plain Bayesian DQN's, paired by seed."""
-    found, more = (page.read(file).found for file in ("dense_explore.toml", "dense_more.toml"))
-    plain = page.read("dense.toml").found
-    other = read_results(page.folder.parent / "deep_cost" / "results")
+    found = page.read("dense_explore.toml").found
+    parts = [found, *(page.read(file).found for file in ("dense_more.toml", "dense_asterix.toml", "dense.toml"))]
+    parts.append(read_results(page.folder.parent / "deep_cost" / "results"))
     lines = [["environment", "seeds", f"`{PLAIN}`", f"`{DEFAULT}`", "ratio"]]
     ratios: dict[str, Areas] = {}
     for env in found.envs:
         floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
         ours, theirs = (
-            {run.seed: run.area - floor for run in (*one.of(group, env), *two.of(group, env))}
-            for group, one, two in ((DEFAULT, found, more), (PLAIN, plain, other))
+            {run.seed: run.area - floor for part in parts for run in part.of(group, env)}
+            for group in (DEFAULT, PLAIN)
         )
         both = sorted(set(ours) & set(theirs))
         if len(both) > 1:
