@@ -303,7 +303,7 @@ def test_prior_features_take_part_where_transitions_recur(env: str, where: str, 
     learner = bdqn.make("bdqn-explore", env, prior_where=where, **SMALL).learn(340)
     agent, obs = learner.agent, learner.envs.obs
     for network in (agent.online, agent.target):
-        frozen = network.features(agent.tensor(obs))[:, -64:]
+        frozen = network.head.beside(network.features(agent.tensor(obs)))
         assert bool(frozen.any()) == used
     assert np.isfinite(agent.metrics["posterior/novelty"])  # known either way
 

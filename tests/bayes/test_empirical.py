@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bdqn.bayes.empirical import fit_by_evidence, fit_given_noise
+from bdqn.bayes.empirical import ROUNDS, fit_by_evidence, fit_given_noise
+from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Fixed, Moments, Prior, fit
 from bdqn.bayes.resolution import KNOWN, resolution
 
@@ -57,6 +58,36 @@ def test_the_next_fit_begins_with_the_noise_of_the_last() -> None:
     one = np.ones(4)
     cold, warm = fit_by_evidence(moments(), one, one, 1e-9), fit_by_evidence(moments(), one, one, 1e-9, np.full(2, 1e6))
     assert (warm.noise_var > cold.noise_var).all()
+
+
+def dense(data: Moments, prior_var: Array, widest: Array, least_noise: float) -> tuple[Array, Array, Array]:
+    """The same with whole matrices and their inverses: means, covariances, and noise."""
+    noise, var, free = np.maximum(data.squares / data.count, least_noise), prior_var, widest > prior_var
+    for round_number in range(ROUNDS):
+        inverse = np.linalg.inv(data.gram + (noise[:, None, None] / var) * np.eye(len(var)))
+        mean = (inverse @ data.cross[..., None])[..., 0]
+        if round_number == ROUNDS - 1:
+            break
+        decided = 1 - noise[:, None] * np.diagonal(inverse, axis1=1, axis2=2) / var
+        residuals = data.squares - 2 * (mean * data.cross).sum(1) + np.einsum("ai,aij,aj->a", mean, data.gram, mean)
+        noise = np.maximum((residuals + least_noise) / (data.count + 1 - decided.sum(1)), least_noise)
+        weights = decided[:, free]
+        wider = ((mean[:, free] ** 2 / prior_var[free]).sum() + weights.size) / (weights.sum() + weights.size)
+        var = np.where(free, np.clip(wider * prior_var, prior_var, widest), prior_var)
+    return mean, noise[:, None, None] * inverse, noise
+
+
+def test_regressors_that_were_always_zero_stay_as_the_prior_has_them() -> None:
+    known, places = moments(), np.array([0, 2, 3, 6])
+    data = known.among(places, 7)
+    assert data.seen.tolist() == [True, False, True, True, False, False, True]
+    prior_var = np.array([1e-3, 1e-3, 0.5, 0.7, 0.5, 0.2, 2.0])
+    widest = np.where(prior_var < 0.1, 10.0, prior_var)  # of two weights, one of them never seen
+    ours = fit_by_evidence(data, prior_var, widest, 1e-6)
+    mean, covariance, noise = dense(data, prior_var, widest, 1e-6)
+    np.testing.assert_allclose(ours.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(ours.noise_var, noise, rtol=1e-9)
+    np.testing.assert_allclose(ours.std(np.eye(7)), np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])

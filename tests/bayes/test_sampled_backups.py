@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import bdqn
 from bdqn.agents import AGENTS
+from bdqn.bayes.numerics import Array
 from bdqn.bayes.posterior import Fixed, Moments, Posterior, Prior, fit
 from bdqn.bayes.sampled_backups import BackedUpWeights, Transitions, back_up, joined, sampled_backups
 from bdqn.config.settings import SettingError
@@ -221,6 +222,59 @@ def test_a_row_that_stands_for_several_counts_as_often() -> None:
     one, other = (sampled_backups(known, rows, np.random.default_rng(0), 5, 6) for rows in (merged, spelled_out))
     for ours, theirs in zip(one, other, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def by_hand(posterior: Posterior, rows: Transitions, weights: Array, sweeps: int) -> Array:
+    """The definition, draw by draw and action by action; values are unbounded."""
+    perturbation = weights - posterior.mean
+    for _ in range(sweeps):
+        q = np.einsum("md,cad->mca", rows.next_x, weights)
+        assert rows.next_allowed is not None
+        value = np.where(rows.next_allowed[:, None], q, -np.inf).max(2)
+        target = rows.reward[:, None] + rows.discount[:, None] * value
+        fitted = np.empty_like(weights)
+        for action, factor in enumerate(posterior.factor):
+            own = rows.action == action
+            cross = rows.x[own].T @ (rows.count[own, None] * target[own])
+            fitted[:, action] = np.linalg.solve(factor @ factor.T, cross).T
+        weights = fitted + perturbation
+    return weights
+
+
+@pytest.mark.parametrize("n", [20, 100])  # fewer rows than actions times regressors, and more
+def test_backups_are_their_definition_whichever_way_they_are_computed(n: int) -> None:
+    """Also where equal next observations are held once, and regressors that are always zero are left off."""
+    rng = np.random.default_rng(4)
+    part, dim, num_actions = np.array([0, 2, 3, 5, 6, 7, 8, 9]), 10, 3
+    kept = Transitions(
+        rng.normal(size=(n, len(part))),
+        rng.integers(1, 50, size=n),
+        rng.integers(num_actions, size=n),
+        rng.normal(size=n).astype(np.float32),
+        np.full(n, 0.3, np.float32),
+        rng.normal(size=(7, len(part))).astype(np.float32),
+        next_allowed=np.repeat([[True, True, True], [True, False, True]], [4, 3], axis=0),
+        leads_to=rng.integers(7, size=n),
+        part=part,
+    )
+    x, next_x = np.zeros((n, dim)), np.zeros((n, dim), np.float32)
+    assert kept.next_allowed is not None
+    assert kept.leads_to is not None
+    x[:, part], next_x[:, part] = kept.x, kept.next_x[kept.leads_to]
+    allowed = kept.next_allowed[kept.leads_to]
+    spelled_out = replace(kept, x=x, next_x=next_x, next_allowed=allowed, leads_to=None, part=None)
+    moments = Moments.zero(dim, (num_actions,))
+    moments.add_by_action(x, kept.action, kept.reward, kept.count)
+    known = fit(moments, Prior(PRIOR, Fixed(NOISE)))
+    weights = known.sample(rng, 6)
+    expected = by_hand(known, spelled_out, weights, 5)
+    for rows in (kept, spelled_out):
+        one, others = (
+            BackedUpWeights(known, w, np.full(len(w), np.inf), rows.part) for w in (weights[:2], weights[2:])
+        )
+        back_up([one, others], rows, 5)
+        ours = np.concatenate([one.weights, others.weights])
+        np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_target_networks_prior_features_serve_the_online_network_too() -> None:

@@ -18,21 +18,26 @@ def fit_by_evidence(
     The weights that may vary more widely than N(0, diag(prior_var)), up to N(0, diag(widest)), share one factor.
     ``before`` is the noise to begin with; None: all that the targets vary.
     """
+    # Nothing is learned of a regressor that was always zero: the rounds do without those.
+    seen = moments.seen
+    moments = moments.part(seen)
     require_finite(moments.gram, moments.cross, moments.squares)
     noise_var = np.maximum(moments.squares / np.maximum(moments.count, 1) if before is None else before, least_noise)
     free, var = widest > prior_var, prior_var
+    like_prior = noise_var.size * free.sum()
     for _ in range(ROUNDS - 1):
-        belief = fit_given_noise(moments, var, noise_var)
+        belief = _fit_to_seen(moments, var[seen], noise_var)
         # How much of each weight the data decide, rather than the prior: these sum up to the parameters in use.
-        decided = 1 - noise_var[:, None] * inverse_diagonal(belief.factor) / var
+        decided = 1 - noise_var[:, None] * inverse_diagonal(belief.factor) / var[seen]
         spare = np.maximum(moments.count + 1 - decided.sum(-1), 1)
         noise_var = np.maximum((_squared_residuals(moments, belief.mean) + least_noise) / spare, least_noise)
         if free.any():
             # As if as many weights again had been seen that agree with the prior: a few rewards prove little.
-            seen = decided[:, free]
-            wider = ((belief.mean[:, free] ** 2 / prior_var[free]).sum() + seen.size) / (seen.sum() + seen.size)
+            own = free[seen]
+            size = (belief.mean[:, own] ** 2 / prior_var[seen & free]).sum()
+            wider = (size + like_prior) / (decided[:, own].sum() + like_prior)
             var = np.where(free, np.clip(wider * prior_var, prior_var, widest), prior_var)
-    return fit_given_noise(moments, var, noise_var)
+    return _fit_to_seen(moments, var[seen], noise_var).among(seen, var)
 
 
 def _squared_residuals(moments: Moments, mean: Array) -> Array:
@@ -42,8 +47,15 @@ def _squared_residuals(moments: Moments, mean: Array) -> Array:
 
 def fit_given_noise(moments: Moments, prior_var: Array, noise_var: Array) -> Posterior:
     """The posterior under w ~ N(0, diag(prior_var)) and noise of a known variance for each action."""
-    ridge = (noise_var[..., None] / prior_var)[..., None] * np.eye(len(prior_var))
-    factor = cholesky(moments.gram + ridge)
+    seen = moments.seen
+    return _fit_to_seen(moments.part(seen), prior_var[seen], noise_var).among(seen, prior_var)
+
+
+def _fit_to_seen(moments: Moments, prior_var: Array, noise_var: Array) -> Posterior:
+    precision = moments.gram.copy()
+    diagonal = np.arange(len(prior_var))
+    precision[..., diagonal, diagonal] += noise_var[..., None] / prior_var
+    factor = cholesky(precision)
     mean = solve(factor, moments.cross[..., None])[..., 0]
     require_finite_mean(mean)
     return Posterior(mean, factor, noise_var, np.full(noise_var.shape, np.inf))

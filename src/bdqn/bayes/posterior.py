@@ -10,7 +10,7 @@ Eq. (w) of the paper, with its sigma_eps and sigma read as the variances ``noise
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,24 @@ class Moments:
             self.gram + other.gram, self.cross + other.cross, self.squares + other.squares, self.count + other.count
         )
 
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which regressors were not zero in every row, of all regressions together; without rows, all of them. (d,)"""
+        squares: Array = np.diagonal(self.gram, axis1=-2, axis2=-1)
+        seen = np.asarray(squares.reshape(-1, squares.shape[-1]).any(0))
+        return seen if seen.any() else ~seen
+
+    def part(self, kept: NDArray[np.bool_]) -> Moments:
+        """The moments of these regressors alone."""
+        return Moments(self.gram[..., kept, :][..., kept], self.cross[..., kept], self.squares, self.count)
+
+    def among(self, places: NDArray[np.int64], dim: int) -> Moments:
+        """The moments of ``dim`` regressors: these stand at ``places``, and the others are zero in every row."""
+        whole = Moments.zero(dim, self.count.shape)
+        whole.gram[..., places[:, None], places] = self.gram
+        whole.cross[..., places] = self.cross
+        return replace(whole, squares=self.squares, count=self.count)
+
     def scaled(self, share: float) -> Moments:
         """The moments of data that count only so much each."""
         return Moments(share * self.gram, share * self.cross, share * self.squares, share * self.count)
@@ -86,12 +104,13 @@ class Moments:
         """
         features, targets = np.asarray(x, np.float64), np.asarray(y, np.float64)
         count = np.ones(len(actions)) if counts is None else np.asarray(counts, np.float64)
-        if counts is not None:
-            root = np.sqrt(count)  # on both sides of a product
-            features, targets = root[:, None] * features, root * targets
         for action in np.unique(actions):
             rows = actions == action
             x_a, y_a = features[rows], targets[rows]
+            if counts is not None:
+                root = np.sqrt(count[rows])  # on both sides of a product
+                x_a *= root[:, None]
+                y_a *= root
             self.gram[action] += x_a.T @ x_a
             self.cross[action] += x_a.T @ y_a
             self.squares[action] += y_a @ y_a
@@ -114,6 +133,20 @@ class Posterior:
     @property
     def dim(self) -> int:
         return int(self.mean.shape[-1])
+
+    def among(self, seen: NDArray[np.bool_], prior_var: Array) -> Posterior:
+        """This belief about the regressors that were ``seen`` among all, of which the others are as the prior has them.
+
+        ``prior_var`` is that of all weights; all regressors stand in their order.
+        """
+        if seen.all():
+            return self
+        shape, all_of_them, places = self.noise_var.shape, np.arange(len(seen)), np.flatnonzero(seen)
+        mean, factor = np.zeros((*shape, len(seen))), np.zeros((*shape, len(seen), len(seen)))
+        mean[..., places] = self.mean
+        factor[..., all_of_them, all_of_them] = np.sqrt(self.noise_var[..., None] / prior_var)
+        factor[..., places[:, None], places] = self.factor
+        return Posterior(mean, factor, self.noise_var, self.noise_shape)
 
     def sample(self, rng: np.random.Generator, size: int | None = None, temperature: float = 1.0) -> Array:
         """Draw weights, (size, ..., d) or (..., d); ``temperature`` multiplies the covariance."""

@@ -20,7 +20,7 @@ class FrozenPrior(nn.Module):
     def adapt(self, seen: Tensor, recent: Tensor, *, in_use: bool) -> tuple[float, ...]:
         """Follow the data, given observations seen earlier and recently; metrics of that, if there are any.
 
-        One that can be spared answers zeros while it is not ``in_use``.
+        One that can be spared answers nothing while it is not ``in_use``, as if it answered zeros.
         """
         return ()
 
@@ -54,7 +54,7 @@ class FrozenFeatures(FrozenPrior):
     Fourier features of flat observations; of images, those of what a frozen random convolutional torso makes of them.
     """
 
-    in_use: Tensor  # false: zeros instead, which cost nothing
+    in_use: Tensor  # false: it answers nothing, which costs nothing
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class FrozenFeatures(FrozenPrior):
         super().__init__()
         self.torso = make_torso(spec, generator)
         self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
-        self._finest, self._is_image, self._count = lengthscale, spec.is_image, count
+        self._finest, self._is_image = lengthscale, spec.is_image
         self.register_buffer("in_use", torch.tensor(True))
 
     def forward(self, obs: Tensor) -> Tensor:
         if not self.in_use:
-            return torch.zeros(len(obs), self._count, device=obs.device)
+            return torch.empty(len(obs), 0, device=obs.device)
         return self.features.forward(self.torso.forward(obs))
 
     def adapt(self, seen: Tensor, recent: Tensor, *, in_use: bool) -> tuple[float, ...]:

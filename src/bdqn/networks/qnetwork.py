@@ -52,10 +52,9 @@ class QNetwork(nn.Module):
 
     def _features(self, obs: Tensor, like: Tensor | None) -> Tensor:
         x: Tensor = self.torso.forward(obs)
-        if self.prior is not None:
-            beside = self.prior.forward(obs) if like is None else like[:, -self.head.shape.frozen_width :]
-            x = torch.cat([x, beside], dim=1)
-        return self.head.features(x)
+        if self.prior is None:
+            return self.head.features(x)
+        return self.head.features_beside(x, self.prior.forward(obs) if like is None else self.head.beside(like))
 
     @property
     def follows_range(self) -> bool:

@@ -87,6 +87,8 @@ class BoldDraws(Draws):
         """
         bold = self._is_bold
         circling = loops.found(obs, bold | self.boldness.recurrence.is_common, ended)
+        if not circling.any():
+            return circling
         nowhere = circling & ~bold & ~self._gained & ~switching
         self._circled[nowhere] += 1
         return nowhere | (circling & bold)

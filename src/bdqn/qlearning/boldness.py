@@ -81,10 +81,10 @@ class Boldness:
         """One more decision in each environment; says where a segment ends, so that another kind may act."""
         self._return += reward
         self._steps += 1
-        self._gained |= bool((reward > 0).any())
-        self._in_vain += int((self.kinds == BOLD).sum())
+        self._gained = self._gained or bool((reward > 0).any())
+        self._in_vain += int(np.count_nonzero(self.kinds))  # of bold draws
         over = ended | (self._steps >= self.length)
-        for env in np.flatnonzero(over):
+        for env in over.nonzero()[0]:
             kind = self.kinds[env]
             self._total[kind] = KEPT * self._total[kind] + self._return[env]
             self._weight[kind] = KEPT * self._weight[kind] + 1

@@ -14,6 +14,7 @@ from torch import Tensor
 from bdqn.bayes.posterior import Moments
 from bdqn.bayes.sampled_backups import Transitions, joined
 from bdqn.networks.heads import TrainingIndices, regression_head
+from bdqn.networks.qnetwork import QNetwork
 from bdqn.qlearning.diagnostics import Rows
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.targets import Bootstrap, TDTargets
@@ -111,6 +112,8 @@ class RegressionSource:
             return phi
 
         places, recurrence = self._places(batch_size, distinct)
+        if distinct:
+            return self._distinct(*places, recurrence, indices, bootstrap, stop)
         for batch, counts in self._batches(*places):
             if stop():
                 return None
@@ -126,7 +129,61 @@ class RegressionSource:
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
         some_phi = (add() if rows else some_phi)[-METRIC_ROWS:]
-        return RegressionData(moments, some_phi, joined(kept) if kept else None, recurrence)
+        return RegressionData(moments, some_phi, joined(kept) if kept else None)
+
+    def _distinct(
+        self,
+        env: Counts,
+        slot: Counts,
+        counts: Counts,
+        recurrence: Recurrence,
+        indices: TrainingIndices,
+        bootstrap: Bootstrap,
+        stop: Callable[[], bool],
+    ) -> RegressionData | None:
+        """The same from transitions that differ, all at once: features of each observation are computed once."""
+        targets, head, replay = self._targets, self._head, self._replay
+        outcomes = replay.outcomes(env, slot)
+        both_slots = np.concatenate([slot, outcomes.next_slot])
+        seen_env, seen_slot, which = self._duplicates.observations(np.tile(env, 2), both_slots)
+        here, there = np.split(which, 2)
+        phi = self._features(targets.online, seen_env, seen_slot, stop)
+        phi_target = phi if targets.in_sync else self._features(targets.target, seen_env, seen_slot, stop)
+        if phi is None or phi_target is None:
+            return None
+        some_phi = phi[torch.from_numpy(here[-METRIC_ROWS:])]
+        allowed = None if replay.allowed is None else replay.allowed_at(seen_env, seen_slot)
+        value = targets.value(lambda: phi, phi_target, allowed, indices, bootstrap).detach().cpu().numpy()
+
+        by_action = np.argsort(outcomes.action, kind="stable")
+        here, there, counts, action = (column[by_action] for column in (here, there, counts, outcomes.action))
+        reward, discount = (column[by_action] for column in targets.reward_and_discount(outcomes))
+        target = reward + discount * value[there]
+        offsets = head.offsets(phi)
+        if offsets is not None:
+            target -= offsets.detach().cpu().numpy()[here, action]
+
+        every_x, part = head.regressors_in_use(phi if targets.in_sync else torch.cat([phi, phi_target]))
+        x = every_x[here]
+        moments = Moments.zero(len(part), (head.num_actions,))
+        moments.add_by_action(x, action, target, counts)
+        nexts, leads_to = np.unique(there, return_inverse=True)
+        next_x = every_x[-len(phi_target) :][nexts].astype(np.float32)
+        next_allowed = None if allowed is None else allowed[nexts]
+        known = Transitions(
+            x, counts, action, reward, discount, next_x, next_allowed=next_allowed, leads_to=leads_to, part=part
+        )
+        return RegressionData(moments.among(part, head.dim), some_phi, known, recurrence)
+
+    def _features(self, network: QNetwork, env: Counts, slot: Counts, stop: Callable[[], bool]) -> Tensor | None:
+        """Of the observations at these places; None where ``stop()`` holds."""
+        pieces = []
+        for part in self._parts(len(env)):
+            if stop():
+                return None
+            observations = self._replay.observations(env[part], slot[part])
+            pieces.append(network.features(self._targets.tensor(observations)))
+        return torch.cat(pieces)
 
     def _places(self, batch_size: int, distinct: bool) -> tuple[tuple[Counts, Counts, Counts], Recurrence]:
         """B transitions drawn with replacement, or each one once where there are no more than B; equal ones counted.
@@ -145,11 +202,14 @@ class RegressionSource:
 
     def _batches(self, env: Counts, slot: Counts, counts: Counts) -> Iterator[tuple[Batch, Counts]]:
         """These transitions, a few at a time."""
-        replay = self._replay
-        size = max(32, min(1024, OBSERVED_TOGETHER // int(np.prod(replay.obs_shape, initial=1))))
-        for start in range(0, len(env), size):
-            part = slice(start, start + size)
-            yield replay.gather(env[part], slot[part]), counts[part]
+        for part in self._parts(len(env)):
+            yield self._replay.gather(env[part], slot[part]), counts[part]
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Which of so many observations go through a network together."""
+        size = max(32, min(1024, OBSERVED_TOGETHER // int(np.prod(self._replay.obs_shape, initial=1))))
+        for start in range(0, count, size):
+            yield slice(start, start + size)
 
     def add(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor, counts: Tensor | None = None) -> None:
         """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""

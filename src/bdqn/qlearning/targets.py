@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bdqn.config.settings import Training
     from bdqn.networks.heads import TrainingIndices
     from bdqn.networks.qnetwork import QNetwork
-    from bdqn.replay.batch import Batch, Numbers
+    from bdqn.replay.batch import Batch, Masks, Numbers, Outcomes
 
 QValues = Callable[[], Tensor]  # evaluated only if a bootstrap asks for it
 Bootstrap = Callable[[QValues, QValues], Tensor]
@@ -62,23 +62,31 @@ class TDTargets:
         ``phi_target`` are the target network's features of the next observations, if the caller has them already.
         """
         next_obs = self.tensor(batch.next_obs)
-        forbidden = None if batch.next_allowed is None else self.tensor(~batch.next_allowed)
-        if phi_target is None:
-            phi_target = self.target.features(next_obs)
+        evaluated = self.target.features(next_obs) if phi_target is None else phi_target
 
-        def select() -> Tensor:
-            phi = phi_target if self.in_sync else self.online.features(next_obs, like=phi_target)
-            return _except(forbidden, self.online.q(phi, indices.select))
+        def selected() -> Tensor:
+            return evaluated if self.in_sync else self.online.features(next_obs, like=evaluated)
 
-        def evaluate() -> Tensor:
-            return _except(forbidden, self.target.q(phi_target, indices.evaluate))
-
+        value = self.value(selected, evaluated, batch.next_allowed, indices, bootstrap)
         reward, discount = (self.tensor(part) for part in self.reward_and_discount(batch))
-        value = bootstrap(select, evaluate)
         if value.ndim == 2:  # a target for each member
             reward, discount = reward[:, None], discount[:, None]
         target = torch.addcmul(reward, discount, value)
         return target if batch.returns is None else self._mixed(target, self.tensor(batch.returns))
+
+    def value(
+        self, phi_online: QValues, phi_target: Tensor, allowed: Masks, indices: TrainingIndices, bootstrap: Bootstrap
+    ) -> Tensor:
+        """What observations are worth, given both networks' features there and which actions are ``allowed``."""
+        forbidden = None if allowed is None else self.tensor(~allowed)
+
+        def select() -> Tensor:
+            return _except(forbidden, self.online.q(phi_online(), indices.select))
+
+        def evaluate() -> Tensor:
+            return _except(forbidden, self.target.q(phi_target, indices.evaluate))
+
+        return bootstrap(select, evaluate)
 
     def _mixed(self, target: Tensor, returns: Tensor) -> Tensor:
         """(1 - eta) target + eta return, where that is known."""
@@ -86,7 +94,7 @@ class TDTargets:
             returns = returns[:, None]
         return torch.where(returns.isnan(), target, torch.lerp(target, returns, self.return_share))
 
-    def reward_and_discount(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def reward_and_discount(self, batch: Batch | Outcomes) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Rewards in the learner's unit, clipped and summed over n steps, and the discount of the value after them."""
         reward = self.learned_reward(batch.reward, batch.bonus)
         gamma = np.float32(self.gamma)

@@ -83,6 +83,17 @@ class DuplicateFinder:
         first = first[order]
         return env[first], slot[first], counts[order]
 
+    def observations(self, env: Places, slot: Places) -> tuple[Places, Places, NDArray[np.int64]]:
+        """Equal observations at these places as one: where the first of each kind stands, in order; and which is where.
+
+        Stacks of frames are told apart by where they stand.
+        """
+        known = env * self._replay.slots + slot if self._replay.stack else self._frames[env, slot]
+        _, first, which = np.unique(known, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        first = first[order]
+        return env[first], slot[first], np.argsort(order)[which]
+
     def recurrence(self, env: Places, slot: Places, counts: Places) -> Recurrence:
         """Of what ``merge`` gave. Chance is the mean over the pairs of observation and action met more than once."""
         total = int(counts.sum())

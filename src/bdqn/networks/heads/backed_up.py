@@ -51,7 +51,9 @@ class BackedUpHead(BayesianHead):
         """
         assert transitions is not None
         super().fit(moments, transitions, rng)
-        norm = np.sqrt((transitions.next_x**2).sum(1).mean(dtype=np.float64))
+        squares = (transitions.next_x**2).sum(1)
+        squares = squares if transitions.leads_to is None else squares[transitions.leads_to]
+        norm = np.sqrt(squares.mean(dtype=np.float64))
         prior_std = np.sqrt(self.prior.ridge**-1 * self.posterior.noise_var.max()) * norm
         mean, draws = sampled_backups(
             self.posterior,

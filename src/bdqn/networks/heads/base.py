@@ -63,6 +63,14 @@ class Head(NoBelief, nn.Module, ABC):
     def features(self, x: Tensor) -> Tensor:
         """phi: what ``forward`` needs of an observation, whatever the index. (batch, d)"""
 
+    def features_beside(self, x: Tensor, beside: Tensor) -> Tensor:
+        """phi where a frozen prior has made something of the same observations, too."""
+        return self.features(torch.cat([x, beside], dim=1))
+
+    def beside(self, phi: Tensor) -> Tensor:
+        """What the frozen prior has made of the observations that phi belongs to."""
+        return phi[:, -self.shape.frozen_width :]
+
     @abstractmethod
     def forward(self, phi: Tensor, index: Index) -> Tensor:
         """Q under an index: (batch, actions); (batch, members, actions) where it stands for several Q-functions."""

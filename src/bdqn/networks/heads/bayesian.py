@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bdqn.bayes.numerics import Array
@@ -77,10 +78,14 @@ class BayesianHead(RegressionHead):
 
     def features(self, x: Tensor) -> Tensor:
         """The dense layers' output, followed by the frozen prior's, where there is one."""
-        if not self.shape.frozen_width:
-            return self.dense.forward(x)
-        width = self.shape.sizes[0]
-        return torch.cat([self.dense.forward(x[:, :width]), x[:, width:]], dim=1)
+        return self.dense.forward(x)
+
+    def features_beside(self, x: Tensor, beside: Tensor) -> Tensor:
+        own = self.features(x)
+        return torch.cat([own, beside], dim=1) if beside.shape[1] else own
+
+    def beside(self, phi: Tensor) -> Tensor:
+        return phi[:, self.shape.num_features :]
 
     def forward(self, phi: Tensor, index: Index) -> Tensor:
         """Q = W phi."""
@@ -92,7 +97,22 @@ class BayesianHead(RegressionHead):
         return self.frozen_q_scale * phi[:, self.num_regressors :] if self.frozen_q_scale else None
 
     def regressors(self, phi: Tensor) -> Array:
-        return (with_constant if self.bias else without_constant)(phi[:, : self.num_regressors])
+        x = self._rows(phi[:, : self.num_regressors])
+        if x.shape[1] == self.dim:
+            return x
+        whole = np.zeros((len(x), self.dim))  # of a frozen prior that answers nothing
+        own = phi.shape[1]
+        whole[:, :own], whole[:, self.num_regressors :] = x[:, :own], x[:, own:]
+        return whole
+
+    def regressors_in_use(self, phi: Tensor) -> tuple[Array, NDArray[np.int64]]:
+        phi = phi[:, : self.num_regressors]
+        used = phi.any(0)
+        constant = np.arange(self.num_regressors, self.dim)
+        return self._rows(phi[:, used]), np.append(np.flatnonzero(used.cpu().numpy()), constant)
+
+    def _rows(self, phi: Tensor) -> Array:
+        return (with_constant if self.bias else without_constant)(phi)
 
     def draw(self, rng: np.random.Generator, count: int) -> Tensor:
         """``count`` weight matrices from the posterior (count, actions, d); its mean until the first fit."""

@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -26,6 +27,10 @@ class RegressionHead(Head):
     @abstractmethod
     def regressors(self, phi: Tensor) -> Array:
         """Features as rows of the regression (batch, dim)."""
+
+    def regressors_in_use(self, phi: Tensor) -> tuple[Array, NDArray[np.int64]]:
+        """The columns of ``regressors`` that are not zero in all of these rows, or more; and which columns they are."""
+        return self.regressors(phi), np.arange(self.dim)
 
     @abstractmethod
     def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:
@@ -53,8 +58,9 @@ def regression_head(head: Head) -> RegressionHead:
 
 def with_constant(phi: Tensor) -> Array:
     """Features and a constant 1, as rows of a regression."""
-    x = without_constant(phi)
-    return np.hstack([x, np.ones((len(x), 1))])
+    x = np.ones((len(phi), phi.shape[1] + 1))
+    x[:, :-1] = phi.detach().cpu().numpy()
+    return x
 
 
 def without_constant(phi: Tensor) -> Array:
@@ -69,8 +75,11 @@ def layer_weights(last: nn.Linear) -> Tensor:
 
 
 def apply_weights(weights: Tensor, x: Tensor, *, bias: bool) -> Tensor:
-    """W x, for one W (actions, d) or one per row (batch, actions, d); with ``bias``, its last column is the bias."""
-    matrix, constant = (weights[..., :-1], weights[..., -1]) if bias else (weights, None)
+    """W x, for one W (actions, d) or one per row (batch, actions, d); with ``bias``, its last column is the bias.
+
+    Where x is shorter than W, what it lacks counts as zeros.
+    """
+    matrix, constant = weights[..., : x.shape[-1]], weights[..., -1] if bias else None
     if weights.ndim == 2:
         return linear(x, matrix, constant)
     q = torch.matmul(matrix, x.unsqueeze(-1)).squeeze(-1)

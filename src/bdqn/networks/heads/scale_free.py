@@ -69,14 +69,14 @@ class ScaleFreeHead(BackedUpHead):
         self.value_scale = max(map(abs, transitions.returns)) or 1.0  # while every reward was zero, any will do
         modest = self._modest(moments)
         spread = modest.sample(rng, draws, self.temperature) - modest.mean
-        kinds = [BackedUpWeights(modest, modest.mean[None], np.zeros(1))]
+        kinds = [BackedUpWeights(modest, modest.mean[None], np.zeros(1), transitions.part)]
         if (prior := self.scale_free.bold) is not None:
             # Where the same action leads elsewhere by chance, it leads to values that this prior takes for unlike.
             chance = transitions.chance if self.scale_free.allows_for_chance else 0.0
             noise_var = np.maximum(modest.noise_var, max(prior.least_noise, chance) * self._q_var(prior))
             bold = fit_given_noise(moments, self._prior_var(prior, moments), noise_var)
             beyond = np.full(draws, self.backups.bound * np.sqrt(self._q_var(prior)))
-            kinds.append(BackedUpWeights(bold, bold.sample(rng, draws), beyond))
+            kinds.append(BackedUpWeights(bold, bold.sample(rng, draws), beyond, transitions.part))
         if transitions.recur or self.scale_free.backs_up_unlike:
             back_up(kinds, transitions, sweeps, TOLERANCE)
         mean = kinds[0].weights[0]
