@@ -472,9 +472,9 @@ FIGURES = {
 }
 
 
-def run_of(experiment: str) -> ModuleType:
-    """Its run.py."""
-    spec = spec_from_file_location(f"{experiment}_run", ROOT / experiment / "run.py")
+def run_of(experiment: str, script: str = "run") -> ModuleType:
+    """Its run.py, or another script of it."""
+    spec = spec_from_file_location(f"{experiment}_{script}", ROOT / experiment / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -605,3 +605,43 @@ def test_collect_keeps_finished_runs_and_replaces_those_that_are_there(
     assert (row["env"], row["group"], row["episodes"]) == ("bdqn/DeepSea10-v0", "random", "30")
     assert row["best"].startswith("bdqn/DeepSea10-v0 ")
     assert capsys.readouterr().out.count("is not finished, and left out.") == 2
+
+
+# --- experiments that measure trained agents --------------------------------------------------------------------------
+
+MEASURED = {"calibration": ("coverage",), "safety": ("acting", "spread")}
+
+
+@pytest.mark.parametrize("experiment", MEASURED)
+def test_the_page_of_measurements_is_what_the_results_say(experiment: str, tmp_path: Path) -> None:
+    results, figures = ROOT / experiment / "results", {f"{name}.png" for name in MEASURED[experiment]}
+    assert page_of(ROOT / experiment, tmp_path) == (results / PAGE).read_text(), "run its analysis.py again"
+    assert {path.name for path in tmp_path.iterdir()} == {PAGE, *figures}
+    readme = (ROOT / experiment / "README.md").read_text()
+    for part in ("**Question.**", "**Run time.**", "**Finding.**", f"python experiments/{experiment}/measure.py"):
+        assert part in readme
+
+
+@pytest.mark.parametrize("experiment", MEASURED)
+def test_agents_are_measured_once_and_a_page_is_made_of_it(
+    experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = "bdqn/StochasticDeepSea10-v0"
+    trials = ["trial,group,agent,env,seed", f"a,bdqn,bdqn,{env},0", f"b,bdqn,bdqn,{env},1"]
+    (tmp_path / "trials.csv").write_text("\n".join(trials) + "\n")
+    words = ["--env", env, "--agent", "bdqn", "--steps", "300", "--learning-starts", "100", "--features", "16"]
+    assert main(["train", *words, "--quiet", "--out", str(tmp_path / "trials" / "a")]) == 0
+    (tmp_path / "trials" / "b").mkdir()
+    module = run_of(experiment, "measure")
+    monkeypatch.setattr(module, "TESTING", 20)
+    out = tmp_path / "results" / ("coverage.csv" if experiment == "calibration" else "")
+    monkeypatch.setattr(sys, "argv", ["measure.py", str(tmp_path), "--out", str(out)])
+    module.main()
+    assert f"{env} bdqn 0: measured" in capsys.readouterr().out
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()}
+    module.main()
+    assert f"{env} bdqn 0: measured" not in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == kept
+    page = analyse(ROOT / experiment, tmp_path / "out", "--results", tmp_path / "results")
+    assert f"| {env} | " in page
+    assert (tmp_path / "out" / f"{MEASURED[experiment][0]}.png").stat().st_size > 10_000

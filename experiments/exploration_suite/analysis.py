@@ -132,8 +132,7 @@ def say_dense(page: Page) -> None:
     for env in found.envs:
         floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
         ours, theirs = (
-            {run.seed: run.area - floor for part in parts for run in part.of(group, env)}
-            for group in (DEFAULT, PLAIN)
+            {run.seed: run.area - floor for part in parts for run in part.of(group, env)} for group in (DEFAULT, PLAIN)
         )
         both = sorted(set(ours) & set(theirs))
         if len(both) > 1:

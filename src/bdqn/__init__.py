@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bdqn import envs
     from bdqn.envs.check import check_env
-    from bdqn.learner import Learner, QPosterior, make
+    from bdqn.learner import Learner, make
+    from bdqn.qlearning.q_posterior import QPosterior
     from bdqn.storage.checkpoints import Checkpoints
     from bdqn.storage.saved_agents import load
 
@@ -20,7 +21,7 @@ __all__ = ["Checkpoints", "Learner", "QPosterior", "__version__", "check_env", "
 _HOMES = {
     "make": "learner",
     "Learner": "learner",
-    "QPosterior": "learner",
+    "QPosterior": "qlearning.q_posterior",
     "load": "storage.saved_agents",
     "Checkpoints": "storage.checkpoints",
     "check_env": "envs.check",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Never
 
@@ -31,19 +31,13 @@ from bdqn.networks.threads import best_threads, torch_threads
 from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.calibration import Calibration
+from bdqn.qlearning.judgement import Safety, Spread, judge
 from bdqn.qlearning.memory import check_agent_memory
+from bdqn.qlearning.q_posterior import QPosterior
 from bdqn.qlearning.questions import batch_of, masks_of
 
 Callback = Callable[["Learner", Step], bool | None]
-
-
-@dataclass(frozen=True)
-class QPosterior:
-    """Belief about Q at one observation (actions,) or a batch of them (batch, actions)."""
-
-    mean: Array
-    std: Array  # epistemic: about the mean return; more data shrink it
-    predictive_std: Array  # of a single regression target: the noise included
 
 
 def make(
@@ -146,6 +140,7 @@ class Learner:
         self.agent.start(self.envs.obs, allowed=self.envs.allowed)
         self._predict_rng = generator(seed, "predict")
         self._amid_decision = False
+        self._calibration: Calibration | None = None
 
     def __repr__(self) -> str:
         configuration = self.configuration
@@ -298,7 +293,29 @@ class Learner:
         """
         belief, single = self._belief_at(observation)
         parts = (self.reward_unit * part for part in (belief.mean, belief.std, belief.predictive_std))
-        return QPosterior(*(part[0] if single else part for part in parts))
+        mean, std, predictive_std = (part[0] if single else part for part in parts)
+        return QPosterior(mean, std, predictive_std, self.calibration)
+
+    def calibrate(self, episodes: int = 100, *, seed: int = 0, max_steps: int | None = None) -> Calibration:
+        """Measure how far returns lie from Q in so many episodes, so that `q_posterior` has intervals that hold.
+
+        It plays greedily under the mean, in environments of its own, and learns nothing. An agent that learns on is
+        another one: its calibration is dropped. ``max_steps``: as in `bdqn evaluate`.
+        """
+        from bdqn.runs.calibrating import calibrate
+
+        self._calibration = calibrate(self, episodes, seed=seed, max_steps=max_steps)
+        return self._calibration
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What `calibrate` found; None if it never ran, or the agent has learned since."""
+        known = self._calibration
+        return known if known is not None and known.steps == self.num_timesteps else None
+
+    @calibration.setter
+    def calibration(self, calibration: Calibration | None) -> None:
+        self._calibration = calibration
 
     def optimal_action_probabilities(
         self, observation: ArrayLike, samples: int = 1000, action_masks: ArrayLike | None = None
@@ -337,6 +354,22 @@ class Learner:
         rows = np.atleast_2d(degree)
         best = self._as_environments(rules.greedy(rows, masks_of(action_masks, *rows.shape)))
         return best if degree.ndim == 2 else np.asarray(best[0])
+
+    def safety(
+        self,
+        observation: ArrayLike,
+        criterion: str = "lcb",
+        *,
+        threshold: float,
+        level: float = 0.9,
+        spread: Spread | None = None,
+    ) -> Safety:
+        """Of every action, how safe it is: whether its return reaches ``threshold`` with probability ``level``.
+
+        By a lower confidence bound, the probability itself, or the mean of the worst 1 - ``level`` of returns (CVaR).
+        The spread is calibrated where that is known; otherwise it is the epistemic one, which is not that of returns.
+        """
+        return judge(self.q_posterior(observation), criterion, threshold, level, spread)
 
     # --- keeping it -------------------------------------------------------------------------------------------
 

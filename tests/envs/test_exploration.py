@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 
 from bdqn.envs import make_env
 from bdqn.envs.catalog import EXPLORATION
-from bdqn.envs.exploration import Grid, KeyDoor, Lock, NChain, RiverSwim, SwingUp, Tabular
+from bdqn.envs.exploration import Cliff, Grid, KeyDoor, Lock, NChain, RiverSwim, SwingUp, Tabular
 from bdqn.envs.state import get_state, set_state
 
 RIGHT, LEFT, UP, DOWN = range(4)
@@ -40,6 +40,7 @@ def test_gymnasium_has_no_complaint(name: str) -> None:
         (Grid(5), [RIGHT] * 4 + [UP] * 4, 1.0),
         (Grid(16, step_cost=0.01), [RIGHT] * 15 + [UP] * 15, 0.71),
         (Grid(5, near_reward=0.1), [UP, RIGHT] * 4, 1.0),
+        (Cliff(5, slip=0.0), [UP, *[RIGHT] * 4, DOWN], 0.9),
         (KeyDoor(6), [LEFT] * 3 + [RIGHT] * 5, 1.0),
         (KeyDoor(4, 4), [LEFT, DOWN] * 2 + [RIGHT, UP] * 3, 1.0),
         (NChain(50), [1] * 59, 11.0),
@@ -51,6 +52,13 @@ def test_the_best_policy_collects_the_optimum(env: Tabular, actions: list[int], 
     assert total == pytest.approx(best)
     assert env.optimal_return == pytest.approx(best)
     assert ended or truncated
+
+
+def test_a_step_off_the_edge_is_a_fall() -> None:
+    assert play(Cliff(slip=0.0), [UP, RIGHT, DOWN]) == (pytest.approx(-1.04), True, False)
+    falls = [o for o in Cliff().outcomes((3, 1), RIGHT) if o.reward == -1.0]
+    assert [o.probability for o in falls] == [pytest.approx(0.05)]  # a slip goes down one time in four
+    assert all(o.state[1] > 0 for o in Cliff().outcomes((3, 2), RIGHT)), "one row further up, one slip is no fall"
 
 
 def test_episodes_are_cut_at_the_limit() -> None:

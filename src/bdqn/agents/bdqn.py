@@ -81,6 +81,8 @@ class Settings(ddqn.Exploration, PosteriorSettings):
         **PosteriorSettings.READ_WITH,
         "sample_interval": ("redraw", "steps"),
         "ucb_scale": ("acting", "ucb"),
+        "lcb_scale": ("acting", "lcb"),
+        "cvar_alpha": ("acting", "cvar"),
         **dict.fromkeys(settings_of(ddqn.Exploration), ("acting", "epsilon-greedy")),
     }
 
@@ -90,11 +92,14 @@ class Settings(ddqn.Exploration, PosteriorSettings):
         0, "T~^S: decisions between draws that only act, in each environment's own count; 0: none", minimum=0
     )
     temperature: float = setting(1.0, "multiplies the covariance of draws", minimum=0)
-    acting: Literal["thompson", "ucb", "mean", "epsilon-greedy"] = setting(
+    acting: Literal["thompson", "ucb", "mean", "epsilon-greedy", "lcb", "cvar"] = setting(
         "thompson",
-        "act greedily under a draw, under mean + ucb_scale * std, or under the mean; or as ddqn does, with its epsilon",
+        "act greedily under a draw, under mean + ucb_scale * std, or under the mean; as ddqn does, with its epsilon; "
+        "or safely, without exploring, by the lower confidence bound or the tail mean of Q",
     )
     ucb_scale: float = setting(1.0, "standard deviations of optimism", minimum=0)
+    lcb_scale: float = setting(1.645, "standard deviations of caution", minimum=0)
+    cvar_alpha: float = setting(0.05, "share of the worst values whose mean counts", minimum=1e-6, maximum=1)
 
 
 def choices(settings: Settings) -> Choices:
@@ -114,13 +119,18 @@ def choices(settings: Settings) -> Choices:
 
 def policy(settings: Settings) -> Policy:
     """Greedy under a draw, or one of its rivals on the same posterior."""
-    from bdqn.qlearning.choices import greedy_under_draw, greedy_under_mean, optimistic
+    from functools import partial
+
+    from bdqn.qlearning.choices import greedy_under_draw, greedy_under_mean, optimistic, safest
+    from bdqn.qlearning.safety import conditional_value_at_risk, lower_confidence_bound
 
     policies = {
         "thompson": greedy_under_draw,
         "ucb": optimistic(settings.ucb_scale),
         "mean": greedy_under_mean,
         "epsilon-greedy": ddqn.policy(settings),
+        "lcb": safest(partial(lower_confidence_bound, scale=settings.lcb_scale)),
+        "cvar": safest(partial(conditional_value_at_risk, alpha=settings.cvar_alpha)),
     }
     return policies[settings.acting]
 

@@ -26,6 +26,7 @@ EXPLORATION: dict[str, tuple[str, dict[str, Any]]] = {  # class and what it is m
     "RiverSwim": ("RiverSwim", {}),
     "Lock": ("Lock", {}),
     "SwingUp": ("SwingUp", {}),
+    "Cliff": ("Cliff", {}),
 }
 MINATAR_GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 

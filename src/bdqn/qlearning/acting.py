@@ -12,19 +12,27 @@ from bdqn.qlearning.rules import Actions, Allowed, epsilon_greedy, or_uniform, u
 
 if TYPE_CHECKING:
     from bdqn.qlearning.agent import QAgent
+    from bdqn.qlearning.choices import Policy
     from bdqn.qlearning.view import QView
 
 
 def choose(
-    agent: QAgent, view: QView, rng: np.random.Generator, *, greedy: bool = False, epsilon: float = 0.0
+    agent: QAgent,
+    view: QView,
+    rng: np.random.Generator,
+    *,
+    greedy: bool = False,
+    epsilon: float = 0.0,
+    policy: Policy | None = None,
 ) -> Actions:
-    """By the policy, or without exploring: greedily under the mean, or by a vote.
+    """By the policy, or without exploring: greedily under the mean, or by a vote; or by another ``policy``.
 
     ``epsilon`` is the share of uniformly random actions on top.
     """
-    if greedy and agent.choices.learns:  # an agent that never learns has no mean: what it does is its policy
+    # An agent that never learns has no mean: what it does is its policy.
+    if greedy and agent.choices.learns and policy is None:
         return epsilon_greedy(view.verdict, epsilon, rng, view.allowed)
-    actions = agent.choices.policy(view, agent.steps, rng)
+    actions = (policy or agent.choices.policy)(view, agent.steps, rng)
     if not epsilon:
         return actions
     return np.where(rng.random(len(actions)) < epsilon, uniform(rng, *view.shape, view.allowed), actions)
@@ -34,10 +42,17 @@ class Actor:
     """Plays in N environments: greedily under the mean, or as in training, with draws that last as long as there."""
 
     def __init__(
-        self, agent: QAgent, rng: np.random.Generator, num_envs: int = 1, *, greedy: bool, epsilon: float = 0.0
+        self,
+        agent: QAgent,
+        rng: np.random.Generator,
+        num_envs: int = 1,
+        *,
+        greedy: bool,
+        epsilon: float = 0.0,
+        policy: Policy | None = None,
     ) -> None:
-        """``epsilon`` is the share of uniformly random actions on top."""
-        self._agent, self._rng, self._greedy, self._epsilon = agent, rng, greedy, epsilon
+        """``epsilon`` is the share of uniformly random actions on top, ``policy`` another one than those two."""
+        self._agent, self._rng, self._greedy, self._epsilon, self._policy = agent, rng, greedy, epsilon, policy
         self._draws = Draws(agent.online.head, None, num_envs, rng) if greedy else agent.draws.apart(num_envs, rng)
         self.redrawn = not greedy and agent.choices.redraw is not None  # whether the next action follows a new draw
 
@@ -53,7 +68,7 @@ class Actor:
 
     def choose(self, view: QView) -> Actions:
         """One action for each environment."""
-        actions = choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon)
+        actions = choose(self._agent, view, self._rng, greedy=self._greedy, epsilon=self._epsilon, policy=self._policy)
         return or_uniform(actions, self._draws.at_random, self._rng, view.shape[1], view.allowed)
 
     def advance(self, ended: NDArray[np.bool_], reward: NDArray[np.float64], obs: NDArray[Any]) -> None:

@@ -12,7 +12,7 @@ from bdqn.qlearning.boldness import Bold
 from bdqn.qlearning.bonuses import CountBonus
 from bdqn.qlearning.draws import Redraw
 from bdqn.qlearning.last_layer import Fit
-from bdqn.qlearning.rules import Actions, greedy, upper_confidence
+from bdqn.qlearning.rules import Actions, Array, greedy, upper_confidence
 from bdqn.qlearning.targets import Bootstrap
 from bdqn.qlearning.view import QView
 from bdqn.replay.duplicates import Recurrence, always, never, where_transitions_recur
@@ -40,6 +40,15 @@ def optimistic(scale: float) -> Policy:
         return upper_confidence(q.mean, q.std, scale, q.allowed)
 
     return upper_bound
+
+
+def safest(degree: Callable[[Array, Array], Array]) -> Policy:
+    """Take the action that is the safest by a criterion of mean and spread (`safety`)."""
+
+    def safest_action(q: QView, step: int, rng: np.random.Generator) -> Actions:
+        return greedy(degree(q.mean, q.std), q.allowed)
+
+    return safest_action
 
 
 @dataclass(frozen=True)

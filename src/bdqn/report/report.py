@@ -43,6 +43,7 @@ def make_report(
     pairs = summary.pair_grids(runs, baseline or runs.groups[0], np.random.default_rng(seed))
     settings = [summary.settings_grid(recorded)] if recorded.records else []
     provenance = summary.provenance_grids(recorded) if recorded.records else []
+    how_sure = [table for table in [summary.coverage_grid(runs)] if table is not None]
     papers = reproduction.tables(runs, rng) if paper else []
     sections = [
         curves,
@@ -53,6 +54,7 @@ def make_report(
             lead=summary.not_in_files(runs),
         ),
         summary.diagnostics(runs, rng),
+        *(summary.section(table.title, table.html()) for table in how_sure),
         reproduction.paper_section(runs, papers, rng) if paper else None,
         summary.section("Provenance", *map(summary.folded, provenance), lead=summary.not_in_files(runs)),
     ]
@@ -65,7 +67,9 @@ def make_report(
         "header", tag("p", "bdqn report: Bayesian DQN", class_="kicker"), tag("h1", title), tag("p", counts), remarks
     )
     body = tag("main", header, *(part for part in sections if part is not None))
-    return Report(page(title, body, scripts=("report.js",)), (scores, *pairs, *settings, *provenance, *papers))
+    return Report(
+        page(title, body, scripts=("report.js",)), (scores, *pairs, *settings, *how_sure, *provenance, *papers)
+    )
 
 
 def _several(names: list[str]) -> str:

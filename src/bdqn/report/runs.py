@@ -14,6 +14,7 @@ import numpy as np
 
 from bdqn.agents import AGENTS
 from bdqn.config.settings import SettingError
+from bdqn.qlearning.calibration import Coverage
 from bdqn.report.compare import Comparison, Listed, Result, compare, comparison_of, is_seed, read_results
 from bdqn.report.find import is_kept, is_run, is_sweep
 from bdqn.report.load import Array, read_config, read_meta, read_run, read_table
@@ -37,6 +38,8 @@ class Evaluated:
     epsilon: float
     mean: float
     step: int  # decisions that the agent had been trained for
+    coverage: Coverage | None = None  # of the posterior's own intervals; None: it has none
+    calibrated: Coverage | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,9 +317,15 @@ def _commands(path: Path) -> str:
 def _evaluated(path: Path) -> Evaluated:
     found = safe_files.read_json(path, safe_files.EVALUATION)
     try:
-        return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]))
+        coverages = (_coverage(found.get(name)) for name in ("coverage", "calibrated_coverage"))
+        return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]), *coverages)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedFile(f"{path} contains no evaluation: {type(error).__name__}: {error}.") from error
+
+
+def _coverage(found: Mapping[str, Any] | None) -> Coverage | None:
+    """What an evaluation says of intervals; nothing in files of earlier versions."""
+    return None if found is None else Coverage(float(found["level"]), float(found["held"]), int(found["episodes"]))
 
 
 # --- stored results -----------------------------------------------------------------------------------------------

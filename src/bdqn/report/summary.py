@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bdqn.qlearning.calibration import Coverage
 from bdqn.report import stats
 from bdqn.report.charts import Series, line_chart
 from bdqn.report.compare import Comparison, caution
@@ -292,6 +293,43 @@ def _common_steps(steps: Sequence[Array]) -> Array:
     first, last = max(step[0] for step in steps), min(step[-1] for step in steps)
     within = (step[(first <= step) & (step <= last)] for step in steps)
     return min(filter(len, within), key=len, default=np.zeros(0))
+
+
+# --- how sure -----------------------------------------------------------------------------------------------------
+
+
+def coverage_grid(runs: Runs) -> Grid | None:
+    """What share of returns intervals hold, by kept evaluations; None if those say nothing of it."""
+    pairs = list(dict.fromkeys((r.env, r.group) for r in runs.records))
+    rows = []
+    for env, group in pairs:
+        evaluated = [e for r in runs.of(group, env) for e in r.evaluated]
+        own = [e.coverage for e in evaluated if e.coverage is not None]
+        calibrated = [e.calibrated for e in evaluated if e.calibrated is not None]
+        if own:
+            rows.append([env, group, str(len(own)), _pooled(own), _pooled(calibrated)])
+    heading = [
+        "environment",
+        "group",
+        "seeds",
+        Column("mean and std of Q", ("held",)),
+        Column("calibrated intervals", ("calibrated_held",)),
+    ]
+    note = (
+        "Share of returns in evaluations that bdqn evaluate --keep stored; every episode counts once. The std of Q is "
+        "that of the regression's mean. Intervals of returns: bdqn evaluate RUN --calibrate --keep."
+    )
+    return grid("how-sure", "How sure, truthfully", heading, rows, note) if rows else None
+
+
+def _pooled(found: Sequence[Coverage]) -> Cell:
+    """All episodes of several runs together, which have as many each."""
+    known = [one for one in found if one.episodes]
+    if not known:
+        return Cell(DASH)
+    episodes = sum(one.episodes for one in known)
+    held = sum(one.held * one.episodes for one in known) / episodes
+    return Cell(str(Coverage(known[0].level, held, episodes)), held)
 
 
 # --- provenance ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
 """One training run: its loop, directory and tables, evaluation, playback and progress display.
 
-May import: config, envs, learner, qlearning, storage. Never: matplotlib.
+May import: config, envs, learner, qlearning, replay, storage. Never: matplotlib.
 """

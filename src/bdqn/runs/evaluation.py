@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -17,7 +17,10 @@ from bdqn.envs import has_time_limit
 from bdqn.envs.interaction import Episode
 from bdqn.learner import Learner
 from bdqn.qlearning.acting import Actor
+from bdqn.qlearning.calibration import Outcomes
+from bdqn.qlearning.choices import Policy
 from bdqn.qlearning.finite_checks import check_start, check_step
+from bdqn.runs.outcomes import OutcomeLog
 
 MAX_STEPS = 27_000  # decisions of an episode that nothing else would end: half an hour of Atari
 
@@ -30,6 +33,8 @@ class Evaluation:
     lengths: tuple[int, ...]
     spread: float | None  # epistemic std of Q, averaged over decisions and actions; None: not asked or not known
     cut: int = 0  # how many of them did not come to their end within ``max_steps``; they count up to there
+    # What it believed of its actions, and what followed; None: no spread, or another policy than the one that Q is of.
+    outcomes: Outcomes | None = field(default=None, compare=False)
 
     @property
     def mean(self) -> float:
@@ -74,13 +79,15 @@ def evaluate(
     seed: int = 0,
     spread: bool = False,
     max_steps: int | None = None,
+    policy: Policy | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Play complete episodes greedily under the mean, or as it explores; the learner is left as it was.
 
-    ``epsilon`` is the share of random actions, ``spread`` asks how unsure the agent is along the way. An episode is cut
-    after ``max_steps`` decisions, or after MAX_STEPS where the environment has no time limit of its own: a greedy agent
-    may walk in circles for ever. Where ``stop()`` holds, it raises Stopped.
+    A ``policy`` decides instead, if there is one. ``epsilon`` is the share of random actions, ``spread`` asks how
+    unsure the agent is along the way. An episode is cut after ``max_steps`` decisions, or after MAX_STEPS where the
+    environment has no time limit of its own: a greedy agent may walk in circles for ever. Where ``stop()`` holds, it
+    raises Stopped.
     """
     check_can_evaluate(learner)
     agent = learner.agent
@@ -92,20 +99,21 @@ def evaluate(
         return TimeLimit(env, limit) if limit else env
 
     envs = learner.make_envs([integer_seed(seed, "evaluation-environment")], evaluation=True, wrap=capped)
-    spread = spread and agent.online.head.posterior is not None
+    log = OutcomeLog(learner) if spread and agent.online.head.posterior is not None else None
+    by_mean = deterministic and not epsilon and policy is None
     finished: list[Episode] = []
-    spreads: list[float] = []
     try:
         check_start(envs.obs, agent.steps)
-        actor = Actor(agent, generator(seed, "evaluation"), greedy=deterministic, epsilon=epsilon)
+        actor = Actor(agent, generator(seed, "evaluation"), greedy=deterministic, epsilon=epsilon, policy=policy)
         while len(finished) < episodes:
             if stop():
                 raise Stopped
             view = actor.view(envs.obs, envs.allowed)
-            if spread:
-                spreads.append(float(view.std.mean()) * learner.reward_unit)
-            step = envs.step(actor.choose(view))
+            action = actor.choose(view)
+            step = envs.step(action)
             check_step(step, agent.steps)
+            if log is not None:
+                log.add(view, action, step)
             actor.advance(step.ended, step.reward, step.obs)
             finished += [episode for episode in step.episodes if not episode.failed]
     finally:
@@ -113,6 +121,7 @@ def evaluate(
     return Evaluation(
         returns=tuple(episode.raw_return for episode in finished),
         lengths=tuple(episode.length for episode in finished),
-        spread=fmean(spreads) if spreads else None,
+        spread=None if log is None else fmean(log.spreads) * learner.reward_unit,
         cut=sum(episode.truncated and episode.length == limit for episode in finished),
+        outcomes=log.outcomes() if log is not None and by_mean else None,
     )

@@ -17,8 +17,10 @@ from bdqn.envs.records import RecordSpace
 from bdqn.learner import Learner
 from bdqn.qlearning import action_probabilities
 from bdqn.qlearning.acting import Actor
+from bdqn.qlearning.calibration import Outcomes
 from bdqn.qlearning.rules import Allowed
 from bdqn.runs.evaluation import check_can_evaluate
+from bdqn.runs.outcomes import known_outcomes, returns_from, reward_limit
 from bdqn.runs.recording import Array, Picture, Recording
 
 WIDEST = 320  # pixels of a picture; wider ones are thinned out
@@ -64,10 +66,16 @@ def record(
     unit = learner.reward_unit
     masks = None if envs.allowed is None else np.array(allowed)
     centre, std, predictive_std, best = _belief(learner, np.array(obs), masks)
-    rewards, over, clip = np.array(reward), np.array(ended), _clip(learner)
+    rewards, over, clip = np.array(reward), np.array(ended), reward_limit(learner)
+    outcome = returns_from(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma)
+    facts = _facts(learner, rewards, over, painter, greedy)
+    if std is not None and predictive_std is not None:
+        chosen = np.arange(len(over)), np.array(action)
+        beliefs = np.array([part[chosen] for part in (unit * np.array(mean, np.float64), std, predictive_std)])
+        facts |= _verdicts(learner, known_outcomes(over, beliefs, outcome), greedy)
     return Recording(
         title=f"{learner.configuration.agent} on {learner.env_name}",
-        facts=_facts(learner, rewards, over, painter, greedy),
+        facts=facts,
         actions=_action_names(learner),
         pictures=seen if painter.pictures else [],
         observations=np.empty((len(moments), 0)) if painter.pictures else scaled(np.array(seen)),
@@ -80,7 +88,7 @@ def record(
         redrawn=np.array(redrawn),
         reward=rewards,
         ended=over,
-        outcome=outcomes(rewards.clip(-clip, clip), over, np.array(terminal), learner.configuration.training.gamma),
+        outcome=outcome,
         allowed=masks,
         centre=centre,
         kind=tuple(kind) if any(kind) else (),
@@ -120,21 +128,13 @@ def _belief(
     return centre, unit * draws.std(0), None, action_probabilities.optimal_action_probabilities(draws, allowed)
 
 
-def _clip(learner: Learner) -> float:
-    """The largest reward that counts for Q, in the environment's rewards."""
-    return learner.configuration.training.reward_clip * learner.reward_unit or np.inf
-
-
-def outcomes(reward: Array, over: NDArray[np.bool_], terminal: NDArray[np.bool_], gamma: float) -> Array:
-    """Discounted return from each decision on; NaN where the end was not seen."""
-    outcome = np.empty(len(reward))
-    ahead = np.nan
-    for i in reversed(range(len(reward))):
-        if over[i] or terminal[i]:
-            ahead = 0.0 if terminal[i] else np.nan
-        ahead = reward[i] + gamma * ahead
-        outcome[i] = ahead
-    return outcome
+def _verdicts(learner: Learner, found: Outcomes, greedy: bool) -> dict[str, str]:
+    """Whether intervals hold the returns that followed."""
+    policy = "" if greedy else "; it explores here, while Q is of the greedy policy"
+    verdicts = {"by the std of Q": f"{found.coverage()}{policy}"}
+    if learner.calibration is not None:
+        verdicts["calibrated"] = f"{found.calibrated_coverage(learner.calibration)}{policy}"
+    return verdicts
 
 
 def scaled(numbers: Array) -> Array:
@@ -145,7 +145,7 @@ def scaled(numbers: Array) -> Array:
 def _facts(
     learner: Learner, reward: Array, ended: NDArray[np.bool_], painter: _Painter, greedy: bool
 ) -> dict[str, str]:
-    kept, clip = learner.agent.view(learner.envs.obs).draws, _clip(learner)
+    kept, clip = learner.agent.view(learner.envs.obs).draws, reward_limit(learner)
     belief = "" if kept is None else f"bells and P(best) are those of the {len(kept)} Q-functions that it picks from"
     q = f"of rewards clipped to ±{clip:g}, as it learns; the rewards and returns shown are not clipped"
     return {

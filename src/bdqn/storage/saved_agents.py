@@ -19,7 +19,7 @@ from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.config.resolve import Configuration, configure
 from bdqn.config.settings import SettingError, Supervision, build
 from bdqn.qlearning.finite_checks import check_agent
-from bdqn.storage import atomic, checkpoint_files, state_files
+from bdqn.storage import atomic, calibrations, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
 from bdqn.storage.origin import about
 from bdqn.storage.safe_files import is_count
@@ -38,11 +38,15 @@ def save(learner: Learner, path: str | Path) -> None:
     old = folder.with_name(f"{atomic.TEMPORARY}old-{folder.name}")
     # The whole directory is replaced, so it may hold nothing else, except a partial save that a crash left.
     complete = {*AGENT, checkpoint_files.MANIFEST, checkpoint_files.CHECKSUM}
-    if not (names_in(folder) in (set(), complete) and all(names_in(left) <= complete for left in (new, old))):
+    known = {*complete, calibrations.NAME}
+    replaceable = names_in(folder) in (set(), complete, known)
+    if not (replaceable and all(names_in(left) <= known for left in (new, old))):
         raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
     check_agent(learner.agent)
     atomic.discard(new)
-    checkpoint_files.write(new, learner.num_timesteps, about(learner), agent_files(learner))
+    manifest = checkpoint_files.write(new, learner.num_timesteps, about(learner), agent_files(learner))
+    if learner.calibration is not None:
+        calibrations.write(new, learner.calibration, manifest)
     atomic.discard(old)
     if folder.exists():
         folder.rename(old)  # until the next line both are complete, and neither has the final name
@@ -68,8 +72,10 @@ def load(
     manifest = checkpoint_files.read(folder)
     state = read_state(folder, manifest, AGENT)
     learner = build_learner(folder, manifest, state, env, device, network, settings)
-    with closing_on_error(learner), as_checkpoint_error(folder):
-        learner.agent.load_state(state)
+    with closing_on_error(learner):
+        with as_checkpoint_error(folder):
+            learner.agent.load_state(state)
+        learner.calibration = calibrations.read(folder, manifest)
     return learner
 
 

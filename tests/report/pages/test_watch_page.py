@@ -20,7 +20,8 @@ import bdqn
 from bdqn.cli import main
 from bdqn.envs.vector import TERMINAL_FOR_LEARNER
 from bdqn.report.watch import png, watch_page
-from bdqn.runs.playback import compact, grid_picture, outcomes, record, scaled, shown
+from bdqn.runs.outcomes import returns_from
+from bdqn.runs.playback import compact, grid_picture, record, scaled, shown
 from support.browser import Browser
 from support.pages import EVIL, recording
 
@@ -176,7 +177,7 @@ def test_numbers_are_shown_in_units_of_their_largest() -> None:
 
 def test_outcomes_are_discounted_and_unknown_where_cut_short() -> None:
     ends, terminal = np.array([0, 1, 0, 1, 0], bool), np.array([0, 1, 0, 0, 0], bool)
-    made = outcomes(np.array([1.0, 2.0, 4.0, 8.0, 16.0]), ends, terminal, gamma=0.5)
+    made = returns_from(np.array([1.0, 2.0, 4.0, 8.0, 16.0]), ends, terminal, gamma=0.5)
     np.testing.assert_array_equal(made, [2.0, 2.0, np.nan, np.nan, np.nan])
 
 

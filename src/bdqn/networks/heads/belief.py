@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ class QBelief:
     offsets: Array | float  # what Q holds beside x . w (actions, n)
     draws: Array | None  # Q under the draws that it picks from (draws, n, actions); None: it makes new ones each time
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """(n, actions)"""
         return np.asarray((self.posterior.mean @ self.x.T + self.offsets).T)
 
-    @property
+    @cached_property
     def std(self) -> Array:
         """Epistemic: of the draws that it picks from, or of the posterior that it draws from. (n, actions)"""
         return self.posterior.std(self.x).T if self.draws is None else self.draws.std(0)
