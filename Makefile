@@ -46,7 +46,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 $(READY_DEV): $(READY)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,wandb,mlflow,video,export,minari,dev]'
 	touch $@
 
 # Other libraries, in an environment of their own; they need older versions of two packages than constraints.txt has.

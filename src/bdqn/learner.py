@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from bdqn.bayes.numerics import Array
 from bdqn.config.resolve import Configuration, configure, recipe_named
 from bdqn.config.seeding import generator, integer_seed
-from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, nearest, settings_of
+from bdqn.config.settings import MOST_ENVIRONMENTS, SettingError, Supervision, build, settings_of
 from bdqn.envs import AtariSettings, Environments, Source, Supervisor, family_of, make_env, name_of
 from bdqn.envs.demonstrations import Demonstrator, demonstrated
 from bdqn.envs.gym_vector import VectorEnvironments
@@ -37,7 +37,8 @@ from bdqn.qlearning.memory import check_agent_memory
 from bdqn.qlearning.q_posterior import QPosterior
 from bdqn.qlearning.questions import batch_of, masks_of
 
-Callback = Callable[["Learner", Step], bool | None]
+if TYPE_CHECKING:
+    from bdqn.runs.callbacks.base import Given
 
 
 def make(
@@ -247,16 +248,38 @@ class Learner:
         allowed = None if restart.allowed is None else np.stack([restart.allowed] * rows)
         self.agent.start(np.stack([restart.obs] * rows), np.array([restart.env]), allowed)
 
-    def learn(self, total_steps: int, callback: Callback | None = None, policy: Demonstrator | None = None) -> Learner:
+    def learn(
+        self,
+        total_steps: int,
+        callback: Given | None = None,
+        policy: Demonstrator | None = None,
+        *,
+        log_freq: int = 1_000,
+        eval_freq: int = 0,
+        eval_episodes: int = 10,
+    ) -> Learner:
         """Learn for ``total_steps`` more decisions; a callback that returns False stops it.
 
-        A ``policy`` decides instead of the agent, which learns from that: it gets the environments' observations (a
-        batch), and gives an action for each.
+        Args:
+            total_steps: Decisions, over all environments.
+            callback: Who is told: a `bdqn.Callback`, a function of the learner and each step, or a list of those.
+            policy: Decides instead of the agent, which learns from that: it gets the environments' observations (a
+                batch), and gives an action for each.
+            log_freq: Decisions between the rows of metrics that callbacks are told.
+            eval_freq: Decisions between evaluations, which callbacks are told and training does not notice; 0: none.
+            eval_episodes: Episodes of each.
         """
+        if eval_freq and callback is None:
+            raise SettingError("eval_freq evaluates for callbacks: pass one, such as callback=bdqn.ProgressBar().")
+        steps = self.steps(total_steps, policy=policy)
         with torch_threads(self.threads):
-            for step in self.steps(total_steps, policy=policy):
-                if callback is not None and callback(self, step) is False:
-                    break
+            if callback is None:
+                for _ in steps:
+                    pass
+            else:
+                from bdqn.runs.callbacks.following import follow
+
+                follow(self, steps, total_steps, callback, log_freq, eval_freq, eval_episodes)
         return self
 
     # --- what it does and believes ----------------------------------------------------------------------------
@@ -343,14 +366,7 @@ class Learner:
         The paper's safety section prints the variance of the *mean* return, which is spread="epistemic";
         "predictive" adds the noise of the regression's targets.
         """
-        if criterion not in safety.SAFETY_CRITERIA:
-            raise SettingError(f"Unknown criterion {criterion!r}; {nearest(criterion, safety.SAFETY_CRITERIA)}")
-        if spread not in ("epistemic", "predictive"):
-            raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
-        safety.check_parameters(criterion, parameters)
-        q = self.q_posterior(observation)
-        std = q.std if spread == "epistemic" else q.predictive_std
-        degree = safety.SAFETY_CRITERIA[criterion](q.mean, std, **parameters)
+        degree = safety.degree_of_safety(self.q_posterior(observation), criterion, spread, parameters)
         rows = np.atleast_2d(degree)
         best = self._as_environments(rules.greedy(rows, masks_of(action_masks, *rows.shape)))
         return best if degree.ndim == 2 else np.asarray(best[0])

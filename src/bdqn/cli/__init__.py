@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "compare the agents of a sweep, with confidence intervals over seeds",
     "linear": "run LinPSRL, LinUCB and others on linear problems and measure their exact regret",
     "report": "write an HTML report about runs, optionally beside the paper's tables",
+    "export": "write a trained agent's Q as ONNX, for programs that need no bdqn",
     "watch": "write an HTML page that plays an episode beside the agent's beliefs",
     "check": "play random episodes in an environment and report problems",
     "presets": "list the presets, or show all values of one with their sources",

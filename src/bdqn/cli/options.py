@@ -15,7 +15,8 @@ from bdqn.config.settings import Setting, SettingError, nearest
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"}  # arguments that are paths
+# Arguments that are paths.
+PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"} | {"video", "onnx", "torch"}
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -97,6 +98,14 @@ def add_settings(
             default=argparse.SUPPRESS,
             help=(setting.help + default).replace("%", "%%"),
         )
+
+
+def add_loggers(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name a run's loggers."""
+    parser.add_argument(
+        "--log", metavar="NAME[,NAME]", default="", help="also log to tensorboard, wandb or mlflow, or to several"
+    )
+    parser.add_argument("--tensorboard", action="store_true", help="the same as --log tensorboard")
 
 
 def given(namespace: argparse.Namespace, settings: Mapping[str, Setting]) -> dict[str, Any]:

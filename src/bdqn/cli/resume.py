@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bdqn.cli.common import Invocation, prepare_torch, user_errors
-from bdqn.cli.options import Parser, add_settings, given
+from bdqn.cli.options import Parser, add_loggers, add_settings, given
 from bdqn.config.settings import SettingError, Supervision, build, setting, settings_of
 from bdqn.runs.schedule import Schedule
 from bdqn.storage import safe_files
@@ -57,7 +57,7 @@ def run(argv: list[str]) -> int:
     known, changeable = settings_of(Options), {"stop_at": settings_of(Schedule)["stop_at"]}
     add_settings(parser, known | changeable)
     parser.add_argument("--quiet", action="store_true", help="print only the result")
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    add_loggers(parser)
     args = parser.parse(argv)
     return resume_run(args.run, build(Options, given(args, known)), given(args, changeable), args, start)
 
@@ -70,7 +70,7 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
     _require_same_environment(run, options.env, config["env"])
     prepare_torch(options.device or config["device"], config["family"], options.threads or config["threads"])
 
-    from bdqn.cli.running import announce, run_training
+    from bdqn.cli.running import announce, loggers_of, run_training
     from bdqn.runs.directory import locked
     from bdqn.runs.progress import notify
     from bdqn.runs.writer import RunWriter, read_meta
@@ -101,7 +101,7 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
                 steps,
                 schedule,
                 command=start.command,
-                tensorboard=args.tensorboard,
+                loggers=loggers_of(args, folder),
                 state=restored.run,
                 resumed=notes,
                 claim=claim,

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import traceback
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from bdqn.config.settings import SettingError
 from bdqn.envs import BadAnswer, blamed, describe
 from bdqn.qlearning.finite_checks import NonFiniteError
 from bdqn.runs import exit_codes
+from bdqn.runs.callbacks.loggers import Logger
+from bdqn.runs.callbacks.loggers import loggers_of as make_loggers
 from bdqn.runs.directory import DirectoryLost, DirectoryRemoved
 from bdqn.runs.hints import NextCommands
 from bdqn.runs.progress import format_return, ignoring_output_errors, progress, rate
@@ -32,6 +35,11 @@ if TYPE_CHECKING:
     from bdqn.learner import Learner
     from bdqn.runs.schedule import Schedule
     from bdqn.runs.writer import RunWriter
+
+
+def loggers_of(args: Namespace, folder: Path) -> list[Logger]:
+    """The loggers that the command line names, for the run in a directory."""
+    return make_loggers(f"{args.log},tensorboard" if args.tensorboard else args.log, folder)
 
 
 def run_training(

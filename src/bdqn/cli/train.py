@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bdqn.agents import AGENTS
 from bdqn.cli import resume
 from bdqn.cli.common import Invocation, disk_errors, prepare_torch, user_errors
-from bdqn.cli.options import Parser, add_settings, environment_kwargs, given
+from bdqn.cli.options import Parser, add_loggers, add_settings, environment_kwargs, given
 from bdqn.config.preset_files import default_agent
 from bdqn.config.settings import Setting, SettingError, Supervision, Training, build, nearest, setting, settings_of
 from bdqn.runs.schedule import Schedule
@@ -57,7 +57,7 @@ def run(argv: list[str]) -> int:
     learner = _learner(options, configuration, env_kwargs, supervision)
     steps = options.steps or configuration.total_steps
 
-    from bdqn.cli.running import announce, run_training
+    from bdqn.cli.running import announce, loggers_of, run_training
     from bdqn.runs.directory import claim_directory, holds_run, locked, new_directory
     from bdqn.runs.hints import NextCommands
     from bdqn.runs.writer import RunWriter
@@ -80,7 +80,7 @@ def run(argv: list[str]) -> int:
         continuing = f"continue with {NextCommands(called, options.env).resume}"
         with user_errors(), disk_errors(then=lambda: continuing if holds_run(folder) else "try again"):
             writer = RunWriter(
-                folder, learner, steps, schedule, command=start.command, tensorboard=args.tensorboard, claim=claim
+                folder, learner, steps, schedule, command=start.command, loggers=loggers_of(args, folder), claim=claim
             )
         until = start.deadline(options.max_minutes)
         return run_training(learner, steps, writer, checkpoints, schedule, quiet=args.quiet, run=called, deadline=until)
@@ -124,7 +124,7 @@ def _parser() -> Parser:
         help="resume the run in --out, if there is one",
     )
     parser.add_argument("--quiet", action="store_true", help="print only the result")
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    add_loggers(parser)
     parser.add_argument(
         "--env-kwargs", nargs="+", default=[], metavar="K=V", help="keyword arguments of the environment"
     )

@@ -26,6 +26,11 @@ EXTRAS = {
     "minigrid": Extra("environments bdqn/MiniGrid...", ("minigrid",)),
     "classic": Extra("rendering of classic control, for bdqn watch", ("pygame",)),
     "tensorboard": Extra("bdqn train --tensorboard", ("tensorboard",)),
+    "wandb": Extra("bdqn train --log wandb", ("wandb",)),
+    "mlflow": Extra("bdqn train --log mlflow", ("mlflow",)),
+    "video": Extra("bdqn watch --video", ("imageio_ffmpeg",)),
+    "export": Extra("bdqn export --onnx", ("onnx", "onnxruntime", "onnxscript")),
+    "minari": Extra("bdqn.attach with a Minari data set", ("minari", "h5py")),
     "tune": Extra("bdqn tune --search", ("optuna",)),
     "ray": Extra("bdqn sweep --ray", ("ray",)),
 }

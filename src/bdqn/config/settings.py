@@ -87,10 +87,10 @@ ALIASES = _by_name(
 )
 # Settings of other libraries that are something else here.
 ALTERNATIVES = {
-    "verbose": "a learner prints nothing: pass a callback to learn() to follow every step.",
+    "verbose": "a learner prints nothing: pass a callback to learn(), such as bdqn.ProgressBar().",
     "policy": "observations determine the network (or pass network=...); the agent determines exploration.",
     "policy_kwargs": "features and mlp_layers set the network's size, or pass your own with network=...",
-    "tensorboard_log": "use bdqn train --tensorboard.",
+    "tensorboard_log": "pass callback=bdqn.TensorBoard(folder) to learn(), or use bdqn train --tensorboard.",
     **dict.fromkeys(
         ("total_timesteps", "timesteps", "total_steps", "steps"),
         "pass the number of decisions to learn(): learn(50_000).",

@@ -27,7 +27,7 @@ from bdqn.networks.heads import Index
 from bdqn.networks.normalisation import batch_statistics
 from bdqn.networks.optimizers import make_optimizer
 from bdqn.networks.precision import prepare_bfloat16
-from bdqn.networks.qnetwork import make_network
+from bdqn.networks.qnetwork import QNetwork, make_network
 from bdqn.qlearning.agent_state import agent_state, load_agent_state
 from bdqn.qlearning.choices import Choices
 from bdqn.qlearning.finite_checks import check_agent, check_loss, check_start, check_step
@@ -105,9 +105,13 @@ class QAgent:
     @torch.no_grad()
     def features(self, obs: NDArray[Any]) -> Tensor:
         """phi at these observations (batch, *obs)."""
+        return self.viewed.features(self.tensor(obs))
+
+    @property
+    def viewed(self) -> QNetwork:
+        """The network whose features it acts by: the online one, or that of the last fit."""
         as_fitted = self.last_layer is not None and self.choices.acts_as_fitted(self.last_layer.recurrence)
-        network = self.target if as_fitted else self.online
-        return network.features(self.tensor(obs))
+        return self.target if as_fitted else self.online
 
     def view(self, obs: NDArray[Any], index: Index = None, allowed: Allowed = None) -> QView:
         """What it believes about Q at these observations (batch, *obs)."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from scipy.special import ndtri
 
+from bdqn.config.settings import SettingError, nearest
+from bdqn.qlearning.q_posterior import QPosterior
 from bdqn.qlearning.rules import Array
 
 
@@ -52,3 +54,13 @@ def check_parameters(criterion: str, given: Iterable[str]) -> None:
     for name, needed in known.items():
         if needed and name not in given:
             raise ValueError(f"criterion {criterion!r} needs {name}=..., in the unit of the environment's returns.")
+
+
+def degree_of_safety(q: QPosterior, criterion: str, spread: str, parameters: Mapping[str, float]) -> Array:
+    """How safe every action is by a criterion and one of the two spreads, both checked."""
+    if criterion not in SAFETY_CRITERIA:
+        raise SettingError(f"Unknown criterion {criterion!r}; {nearest(criterion, SAFETY_CRITERIA)}")
+    if spread not in ("epistemic", "predictive"):
+        raise SettingError(f"spread must be epistemic or predictive, not {spread!r}.")
+    check_parameters(criterion, parameters)
+    return SAFETY_CRITERIA[criterion](q.mean, q.std if spread == "epistemic" else q.predictive_std, **parameters)

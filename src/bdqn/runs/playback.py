@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -44,16 +44,26 @@ class _Moment(NamedTuple):
 
 
 def record(
-    learner: Learner, *, max_steps: int = 500, episodes: int = 1, greedy: bool = False, seed: int = 0
+    learner: Learner,
+    *,
+    max_steps: int = 500,
+    episodes: int = 1,
+    greedy: bool = False,
+    seed: int = 0,
+    film: Callable[[Picture], None] | None = None,
 ) -> Recording:
     """Play until so many episodes have ended or decisions were taken; the learner is left as it was.
 
-    It acts as it does in training: by its draws, or with its epsilon; ``greedy`` follows the mean instead.
+    It acts as it does in training: by its draws, or with its epsilon; ``greedy`` follows the mean instead. ``film`` is
+    given every picture in its full size.
     """
     check_can_evaluate(learner)
     envs, painter = _environment(learner, seed)
+    painter.film = film
     moments: list[_Moment] = []
     try:
+        if film is not None and not painter.pictures:
+            raise ValueError(_cannot_be_filmed(learner, painter))
         for moment in _play(learner, envs, painter, greedy, generator(seed, "watch")):
             moments.append(moment)
             if len(moments) == max_steps or sum(m.ended for m in moments) == episodes:
@@ -93,6 +103,11 @@ def record(
         centre=centre,
         kind=tuple(kind) if any(kind) else (),
     )
+
+
+def _cannot_be_filmed(learner: Learner, painter: _Painter) -> str:
+    why = painter.remark or "it renders no rgb_array, or was not made by its id"
+    return f"{learner.env_name} shows no pictures to film, and its observations are none ({why})."
 
 
 def _play(
@@ -190,16 +205,18 @@ class _Painter:
         self.space, self.renders, self.remark = env.observation_space, renders, remark
         parts = self.space.leaves if isinstance(self.space, RecordSpace) else (self.space,)
         self.pictures = renders or any(len(part.shape or ()) >= 2 for part in parts)
+        self.film: Callable[[Picture], None] | None = None
 
     def paint(self, env: gym.Env[Any, Any], obs: NDArray[Any]) -> Picture | Array:
         if isinstance(self.space, RecordSpace):
             leaves = list(self.space.unpack(obs).values())
             pictures = [leaf for leaf in leaves if leaf.ndim > 1]
             obs = pictures[0] if pictures else np.concatenate([leaf.ravel().astype(np.float64) for leaf in leaves])
-        if self.renders:
-            return compact(np.asarray(env.render(), np.uint8))
         if self.pictures:
-            return grid_picture(obs)
+            picture = np.asarray(env.render(), np.uint8) if self.renders else grid_picture(obs)
+            if self.film is not None:
+                self.film(picture)
+            return compact(picture) if self.renders else picture
         if isinstance(self.space, spaces.Discrete):
             states: Array = np.eye(int(self.space.n))
             return np.asarray(states[int(obs) - int(self.space.start)])

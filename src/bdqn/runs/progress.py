@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich import progress as rich
+
+    from bdqn.runs.evaluation import Evaluation
 
 
 @contextmanager
@@ -97,15 +99,32 @@ class Lines:
         self._last = (step, now)
         if step == before or not before:  # at the first step there is no rate yet
             return
-        pace = rate(step - before, now - then)
-        left = f"{duration((self._total - step) / pace)} left" if pace else "time left unknown"
-        self.log(
-            f"{step:,} of {self._total:,} steps, mean return {format_return(mean_return)}, {pace:,.0f} steps/s, {left}"
-        )
+        self.log(progress_line(step, self._total, mean_return, rate(step - before, now - then)))
 
     def log(self, event: str) -> None:
         with ignoring_output_errors(sys.stdout):
             print(event)
+
+
+class NotebookLine:
+    """A line of a notebook cell that changes in place, above those of events."""
+
+    interval = 0.5
+
+    def __init__(self, total: int, first: int) -> None:
+        from IPython.display import display  # the notebook has it
+
+        self._total, self._first, self._start = total, first, time.monotonic()
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def show(self, step: int, mean_return: float | None) -> None:
+        pace = rate(step - self._first, time.monotonic() - self._start)
+        done = round(20 * step / self._total)
+        line = f"[{'#' * done}{'.' * (20 - done)}] {progress_line(step, self._total, mean_return, pace)}"
+        self._handle.update({"text/plain": line}, raw=True)
+
+    def log(self, event: str) -> None:
+        print(event)
 
 
 class Bar:
@@ -128,19 +147,21 @@ class Bar:
 
 
 @contextmanager
-def progress(total: int, *, quiet: bool) -> Iterator[Progress]:
-    """Choose the display that suits the output."""
+def progress(total: int, *, quiet: bool, first: int = 0) -> Iterator[Progress]:
+    """Choose the display that suits the output, for ``total`` decisions, of which ``first`` were taken before."""
     if quiet:
         yield Silent()
+    elif in_notebook():
+        yield NotebookLine(total, first)
     elif sys.stdout.isatty():
-        with _bar(total) as bar:
+        with _bar(total, first) as bar:
             yield bar
     else:
         yield Lines(total)
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Progress]:
+def _bar(total: int, first: int) -> Iterator[Progress]:
     from rich import progress as rich
 
     columns = (
@@ -151,7 +172,7 @@ def _bar(total: int) -> Iterator[Progress]:
         rich.TextColumn("left"),
     )
     display = rich.Progress(*columns)
-    display.add_task("train", total=total, mean_return="-", rate="-")
+    display.add_task("train", total=total, completed=first, mean_return="-", rate="-")
     with ignoring_output_errors(sys.stdout):
         display.start()
     try:
@@ -159,6 +180,26 @@ def _bar(total: int) -> Iterator[Progress]:
     finally:
         with ignoring_output_errors(sys.stdout):
             display.stop()
+
+
+def in_notebook() -> bool:
+    """Whether output goes to a notebook: its kernel runs this program. IPython's terminal is a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def progress_line(step: int, total: int, mean_return: float | None, pace: float) -> str:
+    """Say how far training is, on one line."""
+    left = f"{duration((total - step) / pace)} left" if pace else "time left unknown"
+    return f"{step:,} of {total:,} steps, mean return {format_return(mean_return)}, {pace:,.0f} steps/s, {left}"
+
+
+def evaluation_line(step: int, result: Evaluation) -> str:
+    """Say what an evaluation found, on one line."""
+    cut = f", {result.cut} truncated" if result.cut else ""
+    scores = f"mean return {format_return(result.mean)}, std {format_return(result.std)}"
+    return f"Evaluation after {step:,} steps: {scores} ({len(result.returns)} episodes{cut})"
 
 
 def duration(seconds: float) -> str:

@@ -25,3 +25,8 @@ class Schedule:
     stop_at: float | None = setting(
         None, "stop at this score: the latest evaluation or, without one, the mean return of 100 episodes; unset: never"
     )
+
+
+def next_multiple(now: int, interval: int) -> float:
+    """The first multiple of ``interval`` after ``now``; infinity for 0."""
+    return (now // interval + 1) * interval if interval else float("inf")

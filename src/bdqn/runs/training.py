@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from bdqn.learner import Learner
 from bdqn.runs.evaluation import Stopped, check_can_evaluate, evaluate
 from bdqn.runs.exploration import ExplorationLog
-from bdqn.runs.progress import Progress, format_return
-from bdqn.runs.schedule import Schedule
+from bdqn.runs.progress import Progress, evaluation_line
+from bdqn.runs.schedule import Schedule, next_multiple
 from bdqn.runs.writer import RunWriter
 from bdqn.storage import checkpoint_files
 from bdqn.storage.checkpoints import Checkpoints
@@ -38,8 +38,9 @@ def train(
         now = learner.num_timesteps
         # Count from the latest row, not from now: a row that an interruption prevented is still due. So is a checkpoint
         # if an interruption came before the refit or the evaluation of the same decision.
-        log_at, evaluate_at = _next(writer.logged, schedule.log_freq), _next(writer.evaluated, schedule.eval_freq)
-        save_at = _next(max(0, now - learner.envs.num_envs), schedule.save_freq)
+        log_at = next_multiple(writer.logged, schedule.log_freq)
+        evaluate_at = next_multiple(writer.evaluated, schedule.eval_freq)
+        save_at = next_multiple(max(0, now - learner.envs.num_envs), schedule.save_freq)
         seal_at = now + SEAL_FREQ
         exploration, explores_by_draws = ExplorationLog(steps, now), learner.agent.choices.redraw is not None
         show_at = time.monotonic()
@@ -50,17 +51,17 @@ def train(
                 return
             if now >= log_at:
                 writer.metrics(now, learner.agent.metrics)
-                log_at = _next(now, schedule.log_freq)
+                log_at = next_multiple(now, schedule.log_freq)
             if now >= evaluate_at:
                 with suppress(Stopped):
                     _evaluate(learner, writer, schedule, progress, stop)
-                    evaluate_at = _next(now, schedule.eval_freq)
+                    evaluate_at = next_multiple(now, schedule.eval_freq)
 
         def save_if_due() -> None:
             nonlocal save_at
             if now >= save_at and not stop():  # when stopped, the checkpoint is saved at the end
                 save(learner, writer, checkpoints, scheduled=True)
-                save_at = _next(now, schedule.save_freq)
+                save_at = next_multiple(now, schedule.save_freq)
 
         def has_reached_score() -> bool:
             return schedule.stop_at is not None and writer.score is not None and writer.score >= schedule.stop_at
@@ -110,7 +111,7 @@ def _saved_before_raising(
 
 
 def _evaluation_is_due(learner: Learner, writer: RunWriter, schedule: Schedule) -> bool:
-    return learner.num_timesteps >= _next(writer.evaluated, schedule.eval_freq)
+    return learner.num_timesteps >= next_multiple(writer.evaluated, schedule.eval_freq)
 
 
 def _evaluate(
@@ -119,9 +120,7 @@ def _evaluate(
     now = learner.num_timesteps
     result = evaluate(learner, schedule.eval_episodes, seed=learner.seed, max_steps=schedule.eval_max_steps, stop=stop)
     writer.evaluation(now, result)
-    cut = f", {result.cut} truncated" if result.cut else ""
-    scores = f"mean return {format_return(result.mean)}, std {format_return(result.std)}"
-    progress.log(f"Evaluation after {now:,} steps: {scores} ({len(result.returns)} episodes{cut})")
+    progress.log(evaluation_line(now, result))
 
 
 def save(
@@ -140,12 +139,12 @@ def save(
         _check_directory(writer, checkpoints)
         writer.sync()  # a checkpoint counts the tables' rows, so write those first
         score = writer.score if scheduled else None
-        checkpoints.save(learner, writer.state(), score, evaluation_due=evaluation_due)
+        folder = checkpoints.save(learner, writer.state(), score, evaluation_due=evaluation_due)
     except OSError as error:
         what = f"Could not write a checkpoint after {learner.num_timesteps:,} decisions"
         writer.report_failure("checkpoint", what, error)
     else:
-        writer.saved = learner.num_timesteps
+        writer.checkpoint(learner.num_timesteps, folder)
         writer.report_recovery("checkpoint")
 
 
@@ -164,8 +163,3 @@ def _check_directory(writer: RunWriter, checkpoints: Checkpoints) -> None:
     if writer.check_directory():
         checkpoints.move(writer.folder / checkpoints.folder.name)
     checkpoint_files.folder_of(writer.folder)
-
-
-def _next(now: int, interval: int) -> float:
-    """Return the first multiple of ``interval`` after ``now``; infinity for 0."""
-    return (now // interval + 1) * interval if interval else float("inf")

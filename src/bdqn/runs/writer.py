@@ -11,13 +11,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,7 +24,7 @@ from bdqn.config.settings import SettingError
 from bdqn.envs import describe
 from bdqn.qlearning.metric_names import metric_names
 from bdqn.runs.progress import notify, rate
-from bdqn.runs.tensorboard import event_writer
+from bdqn.runs.recent import ROLLOUT_METRICS, RecentEpisodes
 from bdqn.storage import atomic, safe_files
 from bdqn.storage.csv_table import Table, columns_of
 from bdqn.storage.provenance import git_commit, machine, packages, versions
@@ -35,15 +33,13 @@ from bdqn.storage.toml import toml_text
 if TYPE_CHECKING:
     from bdqn.envs.interaction import Episode, Restart
     from bdqn.learner import Learner
+    from bdqn.runs.callbacks.loggers import Logger
     from bdqn.runs.directory import Claim
     from bdqn.runs.evaluation import Evaluation
     from bdqn.runs.schedule import Schedule
 
-WINDOW = 100  # episodes per mean return, as in the paper
-
 HEADINGS = {"episodes": 1, "metrics": 1, "timing": 1, "monitor": 2, "evaluations": 1}  # lines above a table's rows
 EVALUATION_COLUMNS = ("step", "mean_reward", "std_reward", "episodes")
-ROLLOUT_METRICS = ("rollout/ep_rew_mean", "rollout/ep_len_mean")
 
 
 class RunWriter:
@@ -57,7 +53,7 @@ class RunWriter:
         schedule: Schedule,
         *,
         command: str = "",
-        tensorboard: bool = False,
+        loggers: Sequence[Logger] = (),
         state: Mapping[str, Any] | None = None,
         resumed: Mapping[str, Any] | None = None,
         claim: Claim | None = None,
@@ -70,7 +66,7 @@ class RunWriter:
             steps: Decisions to train for, in total.
             schedule: When to log, evaluate and save.
             command: The command line, for ``command.txt``.
-            tensorboard: Whether to write TensorBoard's events too.
+            loggers: Who else is told of metrics, evaluations and checkpoints.
             state: The state of an earlier writer, from a checkpoint, accepted by `check_state`.
             resumed: Notes about this resumption, for ``meta.json``.
             claim: The claim to the directory, which `check_directory` verifies.
@@ -81,7 +77,7 @@ class RunWriter:
         self._metrics = metric_names(learner.agent)
         state = state or {"rows": {}, "recent": [], "logged": 0, "evaluated": 0, "evaluation": None}
         self._rows = dict(state["rows"])
-        self._recent: deque[tuple[float, int]] = deque(((r, n) for r, n in state["recent"]), maxlen=WINDOW)
+        self._recent = RecentEpisodes(state["recent"])
         self.logged: int = state["logged"]  # decision of the latest row of metrics
         self.evaluated: int = state["evaluated"]  # decision of the latest evaluation
         self._evaluation: float | None = state["evaluation"]
@@ -89,10 +85,9 @@ class RunWriter:
         self._failing: set[str] = set()
         self._warns_of_cuts = True
         step = learner.num_timesteps
-        make_events = event_writer() if tensorboard else None
         self._config, self._command = toml_text(run_configuration(learner, steps, schedule)), command
         self._write_config_and_command()
-        self._events = make_events(str(folder), purge_step=step + 1 if step else None) if make_events else None
+        self._learner, self._loggers = learner, self._started(loggers, learner, steps)
         started = datetime.now(UTC)
         self._meta = _meta(learner, started)
         if resumed is not None:
@@ -137,15 +132,13 @@ class RunWriter:
         for table in self._tables.values():
             with self._reporting_failures("files"):
                 table.close()
-        if self._events is not None:
-            with self._reporting_failures("tensorboard"):
-                self._events.close()
+        self._tell("on_end")
 
     # --- events -----------------------------------------------------------------------------------------
 
     def episode(self, step: int, episode: Episode) -> None:
         """Record an episode that ended with decision ``step``."""
-        self._recent.append((episode.raw_return, episode.length))
+        self._recent.add([episode])
         cells = (step, episode.env, episode.raw_return, episode.length, int(episode.truncated))
         self._tables["episodes"].add(*cells)
         self._tables["monitor"].add(episode.raw_return, episode.length, round(self.seconds, 6))
@@ -165,8 +158,7 @@ class RunWriter:
         if unknown:
             raise ValueError(f"metrics.csv has no column for {', '.join(sorted(unknown))}.")
         self.logged = step
-        rollout = dict(zip(ROLLOUT_METRICS, (self.mean_return, self.mean_length), strict=True))
-        logged = rollout | {name: values.get(name) for name in self._metrics}
+        logged = {**self._recent.metrics(), **values}
         table = self._tables["metrics"]
         cells = {"step": step, **logged}
         table.add(*(cells.get(name) for name in table.columns))
@@ -175,7 +167,7 @@ class RunWriter:
         self._last = (step, seconds)
         self._tables["timing"].add(step, round(seconds, 6), round(pace, 1))
         self._flush()
-        self._show(step, {**logged, "time/fps": pace})
+        self._tell("on_metrics", {**logged, "time/fps": pace})
 
     def evaluation(self, step: int, result: Evaluation) -> None:
         """Record an evaluation after decision ``step``. The first one creates the table."""
@@ -184,10 +176,15 @@ class RunWriter:
             self._tables["evaluations"] = self._table("evaluations", EVALUATION_COLUMNS)
         self._tables["evaluations"].add(step, result.mean, result.std, len(result.returns))
         self._flush()
-        self._show(step, {"eval/mean_reward": result.mean})
+        self._tell("on_evaluation", result)
         if result.cut and self._warns_of_cuts:
             self._warns_of_cuts = False
             notify(f"In the evaluation after {step:,} decisions, {result.remark} (--eval-max-steps).")
+
+    def checkpoint(self, step: int, folder: Path) -> None:
+        """Note that a checkpoint of decision ``step`` was written."""
+        self.saved = step
+        self._tell("on_checkpoint", folder)
 
     def _flush(self) -> None:
         with self._reporting_failures("files"):
@@ -233,7 +230,7 @@ class RunWriter:
             table.sync()
         atomic.flush_directory(self.folder)  # the tables' directory entries
 
-    def report_failure(self, kind: str, what: str, error: OSError) -> None:
+    def report_failure(self, kind: str, what: str, error: Exception) -> None:
         """Report that writing fails, once until it works again."""
         if kind not in self._failing:
             self._failing.add(kind)
@@ -264,39 +261,48 @@ class RunWriter:
     @property
     def mean_return(self) -> float | None:
         """Mean raw return of the latest episodes."""
-        return fmean(r for r, _ in self._recent) if self._recent else None
-
-    @property
-    def mean_length(self) -> float | None:
-        """Mean length of the latest episodes, in decisions."""
-        return fmean(length for _, length in self._recent) if self._recent else None
+        return self._recent.mean_return
 
     @property
     def score(self) -> float | None:
         """The score that selects the best checkpoint: the latest evaluation, or the mean return of 100 episodes."""
         if self._evaluation is not None:
             return self._evaluation
-        return self.mean_return if len(self._recent) == WINDOW else None
+        return self.mean_return if self._recent.are_many else None
 
     def state(self) -> dict[str, Any]:
         """Return the state that a resumed run needs. It contains no wall-clock time."""
         return {
             "rows": {name: table.rows for name, table in self._tables.items()},
-            "recent": [list(episode) for episode in self._recent],
+            "recent": self._recent.state(),
             "logged": self.logged,
             "evaluated": self.evaluated,
             "evaluation": self._evaluation,
         }
 
-    def _show(self, step: int, values: Mapping[str, float | None]) -> None:
-        if self._events is not None:
+    @staticmethod
+    def _started(loggers: Sequence[Logger], learner: Learner, steps: int) -> list[Logger]:
+        """Let the loggers begin. If one cannot, the run does not start."""
+        with ExitStack() as undo:
+            for logger in loggers:
+                try:
+                    logger.on_start(learner, steps)
+                except OSError:
+                    raise
+                except Exception as error:
+                    raise SettingError(f"Cannot start writing {logger.name}: {error}") from error
+                undo.callback(logger.on_end, learner)
+            undo.pop_all()
+        return list(loggers)
+
+    def _tell(self, event: str, *news: Any) -> None:
+        """Tell every logger. One that fails is left out from then on: another tool must not end a run."""
+        for logger in tuple(self._loggers):
             try:
-                for name, value in values.items():
-                    if value is not None:
-                        self._events.add_scalar(name, value, step)
-            except OSError as error:  # SummaryWriter does not recover
-                self._events = None
-                self.report_failure("tensorboard", "Stopped writing TensorBoard events", error)
+                getattr(logger, event)(self._learner, *news)
+            except Exception as error:
+                self._loggers.remove(logger)
+                self.report_failure(logger.name, f"Stopped writing {logger.name}", error)
 
     def _write_config_and_command(self) -> None:
         """Write config.toml, and append to command.txt."""

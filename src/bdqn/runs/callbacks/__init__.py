@@ -1,0 +1,1 @@
+"""Whoever follows training: progress, early stopping, and the loggers of other tools."""
