@@ -137,7 +137,7 @@ def test_an_experiment_has_its_pieces(folder: Path) -> None:
         assert f"bdqn sweep experiments/{folder.name}/{file.name}" in readme
 
 
-KEPT_CSV = ("runs.csv", "curves.csv", "solved.csv")  # what analyses read
+KEPT_CSV = ("runs.csv", "curves.csv", "solved.csv", "floods.csv", "random.csv")  # what analyses read
 
 
 def leftovers(results: Path, made: Path, scales: Iterable[str] = ()) -> set[str]:
@@ -221,7 +221,8 @@ def test_a_page_can_be_made_of_half_the_results(experiment: str, tmp_path: Path)
     folder = copy_of(experiment, tmp_path)
     for file in folder.glob("*.toml"):
         sweep = read_sweep(file)
-        groups = list(dict.fromkeys(trial.group for trial in sweep.trials))[1::2]
+        groups = list(dict.fromkeys(trial.group for trial in sweep.trials))
+        groups = groups[1::2] or groups
         last = [trial for trial in sweep.trials if trial.group == groups[-1]][-1]
         runs = {(t.env, t.group, t.seed): 1.0 + t.seed for t in sweep.trials if t.group in groups and t is not last}
         part = folder / "results" if file.stem == "sweep" else folder / "results" / file.stem
@@ -460,6 +461,35 @@ def test_growth_has_an_interval_and_what_is_not_fitted_is_said(tmp_path: Path) -
     assert "- small: N = 10 alone was solved on all runs, which gives no growth to fit." in page
     assert "- No size was solved on all runs by never, neither: no growth to fit." in page
     assert (tmp_path / "out" / "growth.png").stat().st_size > 10_000
+
+
+# --- what is left after a flood -----------------------------------------------------------------------------------
+
+
+def test_what_is_left_of_the_way_is_counted_after_every_flood() -> None:
+    """Twenty decisions are the way: three of these episodes went all of it, and one more came after the last."""
+    figures_of = run_of("forgetting", "collect").figures_of
+    episodes, floods, lost, *after = figures_of("bdqn/Flood-v0", np.array([3.0, 1500, 10, 20, 1800, 5]))
+    assert (episodes, floods, lost) == (6, 3, "0.67")  # two failures after the first of three
+    assert after[:4] == ["0.583", "0.625", "1.000", "0.250"]  # (10, 20, 5), (20, 5), (20) and (5) of 20
+    assert set(after[4:]) == {""}
+    assert figures_of("bdqn/Flood-v0", np.array([3.0, 19]))[:4] == (2, 0, "", "")
+
+
+def test_the_page_of_forgetting_says_what_is_left(tmp_path: Path) -> None:
+    folder = copy_of("forgetting", tmp_path)
+    results = folder / "results"
+    results.mkdir()
+    with (results / "floods.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("env", "group", "seed", "episodes", "floods", "lost", *(f"after_{n}" for n in range(1, 11))))
+        for seed in range(2):
+            writer.writerow(("bdqn/Flood-v0", "no-cure", seed, 90, 2, 30, *[0.05] * 10))
+            writer.writerow(("bdqn/Flood-v0", "stored-thinly", seed, 9, 4, 0.5, 0.9, *[""] * 9))
+    page = analyse(folder, tmp_path / "out")
+    assert "| no-cure | 2 | 2.00 (2.00 to 2.00) | 0.05 (0.05 to 0.05) | 30.00 (30.00 to 30.00) |" in page
+    assert "| stored-thinly | 2 | 4.00 (4.00 to 4.00) | 0.90 (0.90 to 0.90) | 0.50 (0.50 to 0.50) |" in page
+    assert (tmp_path / "out" / "floods.png").stat().st_size > 10_000
 
 
 # --- experiments that have studies instead of a sweep -----------------------------------------------------------------

@@ -8,14 +8,41 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import numpy as np
+
+from bdqn.report import stats
+from bdqn.report.collect import read_rows
 from bdqn.report.experiment import Page
 from bdqn.sweep.plan import FULL, Sweep, read_scales
 
 FILES = {
     "Two games, small": "small.toml",
     "The paper's 15 games": "sweep.toml",
+    "Rivals on these games": "rivals.toml",
+    "Double DQN's learning rate": "learning_rate.toml",
+    "The paper's search on Assault": "search.toml",
     "Dropout, and random actions": "dropout.toml",
+    "Dropout on Pong for 50 million decisions": "dropout_pong.toml",
+    "Atlantis, five more times": "atlantis_repeated.toml",
     "Atlantis without the frame limit": "atlantis.toml",
+}
+LEVEL = 0.9  # of the intervals of random scores
+MNIH = {  # what random actions score: Mnih et al. (2015), extended data table 2
+    "Alien": 227.8,
+    "Amidar": 5.8,
+    "Assault": 222.4,
+    "Asterix": 210.0,
+    "Asteroids": 719.1,
+    "Atlantis": 12_850.0,
+    "BankHeist": 14.2,
+    "BattleZone": 2_360.0,
+    "BeamRider": 363.9,
+    "Centipede": 2_091.0,
+    "ChopperCommand": 811.0,
+    "CrazyClimber": 10_781.0,
+    "DemonAttack": 152.1,
+    "Enduro": 0.0,
+    "Pong": -20.7,
 }
 
 
@@ -23,6 +50,24 @@ def lengths_of(scales: Mapping[str, Sweep]) -> dict[str, int]:
     """For how many decisions each game is to be run, by the scales that are named after it: 5M and so on."""
     by_length = [sweep for name, sweep in scales.items() if re.fullmatch(r"\d+M", name)]
     return {trial.env: sweep.steps for sweep in by_length for trial in sweep.trials}
+
+
+def say_random_scores(page: Page) -> None:
+    """What random_scores.py measured, beside what was published."""
+    rows = read_rows(page.folder / "results" / "random.csv")
+    page.say("## Random actions")
+    if not rows:
+        page.say("random_scores.py has measured nothing yet.")
+        return
+    cells = [["game", "episodes", f"mean score ({100 * LEVEL:g} %)", "Mnih et al. (2015)", "decisions per episode"]]
+    for env in dict.fromkeys(row["env"] for row in rows):
+        own = [row for row in rows if row["env"] == env]
+        scores, lengths = (np.array([float(row[name]) for row in own]) for name in ("score", "decisions"))
+        ends = stats.bootstrap(stats.mean, {env: scores}, page.rng, level=LEVEL)
+        mean = f"{scores.mean():,.1f} ({ends.low:,.1f} to {ends.high:,.1f})"
+        game = env.removeprefix("ALE/").removesuffix("-v5")
+        cells.append([game, str(len(own)), mean, f"{MNIH[game]:,.1f}", f"{lengths.mean():,.0f}"])
+    page.cells(cells)
 
 
 page = Page(__file__)
@@ -38,4 +83,5 @@ for title, file in FILES.items():
     if study.found.groups:
         page.compare(study.found, "ddqn" if "ddqn" in study.found.groups else study.found.groups[0])
     page.curves(f"{file.removesuffix('.toml')}.png", study.found)
+say_random_scores(page)
 page.write()

@@ -31,3 +31,14 @@ def test_places_in_an_image_are_told_apart_whatever_its_contrast(contrast: float
 def test_without_it_a_faint_image_would_look_the_same_everywhere() -> None:
     phi = features()(1e-3 * PLACES[:64])
     assert (phi @ phi.T).mean() > 0.9
+
+
+def test_whether_they_are_used_is_part_of_their_state() -> None:
+    frozen, other, seen = features(), features(), PLACES
+    frozen.adapt(seen, seen[:64], in_use=False)
+    other.load_state_dict(frozen.state_dict())
+    assert not other(seen[:5]).any()
+    frozen.adapt(seen, seen[:64], in_use=True)
+    assert frozen(seen[:5]).any()
+    other.load_state_dict(frozen.state_dict())
+    assert torch.equal(other(seen[:5]), frozen(seen[:5]))

@@ -51,7 +51,8 @@ def test_transitions_that_differ_make_the_sums_of_all_transitions(in_sync: bool,
 
 def test_frozen_features_that_take_no_part_count_as_zeros() -> None:
     agent = bdqn.make("bdqn-explore", "bdqn/Grid-v0", **SMALL).learn(150).agent
-    agent.online.prior.in_use.fill_(False)
+    prior = agent.online.prior
+    prior.load_state_dict({**prior.state_dict(), "in_use": torch.tensor(False)})
     head, obs = agent.online.head, agent.tensor(agent.replay.sample(8, np.random.default_rng(0)).obs)
     phi = agent.online.features(obs).detach()
     zeros = torch.cat([phi, torch.zeros(8, 16)], dim=1)

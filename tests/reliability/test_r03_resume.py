@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from bdqn.config.settings import settings_of
 from bdqn.envs import Source
 from bdqn.learner import Learner
 from bdqn.storage.checkpoints import Restored
+from support.devices import on_each_device
 from support.fingerprints import fingerprint
 from support.processes import elsewhere
 
@@ -49,6 +50,7 @@ class Case:
     num_envs: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
     env_kwargs: dict[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
 
     def make(self, source: Source | None = None) -> Learner:
         common = {
@@ -68,6 +70,7 @@ class Case:
             seed=3,
             num_envs=self.num_envs,
             env_kwargs=self.env_kwargs,
+            device=self.device,
             **{**common, **refits, **self.settings},
         )
 
@@ -101,6 +104,8 @@ CASES = [
     Case(
         "bdqn", "CartPole-v1", 1, {"posterior_data": "minibatches", "evaluate_head": "second-draw", "prior_scale": 1.0}
     ),
+    Case("bdqn", "CartPole-v1", 3, {"stored_completely": 5, "stored_segment": 3, "n_steps": 3}),
+    Case("bdqn", "bdqn/Flood-v0", 1, {"posterior_parts": 2, "part_rows": 5, "stored_completely": 9}, {"way": 3}),
 ]
 
 
@@ -134,9 +139,9 @@ def save_at(learner: Learner, cuts: Iterable[int], total: int, root: Path) -> It
     assert not due
 
 
-def resume(folder: Path, total: int, source: Source | None = None) -> Learner:
+def resume(folder: Path, total: int, source: Source | None = None, device: str = "cpu") -> Learner:
     """A new learner from a checkpoint, exactly; then it learns on."""
-    restored = bdqn.Checkpoints(folder).load(source)
+    restored = bdqn.Checkpoints(folder).load(source, device=device)
     assert (restored.restarted, restored.replay, restored.damaged, restored.changed) == ({}, True, (), ())
     return learned(restored.learner, total)
 
@@ -155,7 +160,7 @@ def compare_cuts(case: Case, cuts: Iterable[int], root: Path, total: int = TOTAL
         within += max(saved.envs._lengths) > 0
     assert fingerprint(saved) == expected, "saving changed the run"
     for folder in sorted(root.iterdir()):
-        assert fingerprint(resume(folder, total, source)) == expected, f"cut at {folder.name}"
+        assert fingerprint(resume(folder, total, source, case.device)) == expected, f"cut at {folder.name}"
     return within
 
 
@@ -165,9 +170,10 @@ def test_cuts_around_every_event_of_learning(tmp_path: Path, num_envs: int, offs
     assert compare_cuts(case, [1, *(event + offset for event in EVENTS for offset in offsets)], tmp_path) > 4
 
 
+@on_each_device
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_cuts_at_random_steps(tmp_path: Path, case: Case) -> None:
-    compare_cuts(case, random_cuts(case, 2), tmp_path)
+def test_cuts_at_random_steps(tmp_path: Path, case: Case, device: str) -> None:
+    compare_cuts(replace(case, device=device), random_cuts(case, 2), tmp_path)
 
 
 PONG = Case(
@@ -186,10 +192,13 @@ PONG = Case(
 )
 
 
-@pytest.mark.parametrize("agent", ["bdqn", "dqn-cts"])
-def test_cuts_of_an_atari_game(tmp_path: Path, agent: str) -> None:
+WITH_GAPS = {"stored_completely": 4, "stored_segment": 3, "n_steps": 2}  # among stacks of frames
+
+
+@pytest.mark.parametrize(("agent", "more"), [("bdqn", {}), ("dqn-cts", {}), ("bdqn", WITH_GAPS)])
+def test_cuts_of_an_atari_game(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
-    settings = {k: v for k, v in PONG.settings.items() if agent == "bdqn" or not k.startswith("posterior")}
+    settings = {k: v for k, v in PONG.settings.items() if agent == "bdqn" or not k.startswith("posterior")} | more
     assert compare_cuts(Case(agent, PONG.env, settings=settings), [4, 19], tmp_path, total=28) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -130,10 +131,11 @@ class World:
         members: int = 0,
         masked: bool = False,
         bonuses: bool = False,
+        kind: Callable[..., Replay] = Replay,
     ) -> None:
         self.slots, self.n_steps, self.members = slots, n_steps, members
         self.envs = [NaiveEnv(number, stack) for number in range(num_envs)]
-        self.replay = Replay(
+        self.replay = kind(
             slots * num_envs,
             (stack, 2) if stack else (2,),
             np.int32,

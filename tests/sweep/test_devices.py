@@ -45,6 +45,26 @@ def test_a_dry_run_lists_the_trials_of_a_device_that_is_not_here(
     assert output.splitlines()[-1].endswith("about 0 s for the estimated ones")
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_dry_run_at_an_assumed_speed_needs_no_device(
+    device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--out", str(tmp_path / "out"), "--device", device, "--dry-run", "--speed", "0.5", "--workers", "1"]
+    assert main(["sweep", str(one_trial(tmp_path)), *words]) == 0
+    output = capsys.readouterr().out
+    assert "ddqn on CartPole-v1: 5 min and 0.40 GB each" in output
+    said = "1 trials, 1 in parallel: about 5 min, if each takes 0.5 decisions a second (assumed, not measured)"
+    assert output.splitlines()[-1] == said
+
+
+@pytest.mark.parametrize("words", [["--speed", "100"], ["--speed", "0", "--dry-run"], ["--speed", "nan", "--dry-run"]])
+def test_a_speed_that_means_nothing_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", str(one_trial(tmp_path)), *words]) == 2
+    assert "--speed must be a positive number, with --dry-run" in capsys.readouterr().err
+
+
 def test_a_sweep_runs_on_the_device_that_it_is_given(tmp_path: Path) -> None:
     code, output, errors = complete(one_trial(tmp_path), tmp_path / "out", "--device", "cpu")
     assert (code, errors) == (0, "")

@@ -16,7 +16,7 @@ from bdqn.config.settings import ReadWith, SettingError, setting, settings_of
 
 if TYPE_CHECKING:
     from bdqn.networks.heads import BayesianHead
-    from bdqn.networks.qnetwork import MakeFrozenPrior
+    from bdqn.networks.qnetwork import MakeFrozenPrior, MakeHead
     from bdqn.qlearning.choices import Choices, Policy
     from bdqn.qlearning.draws import Redraw
     from bdqn.qlearning.last_layer import Fit
@@ -100,6 +100,14 @@ class Settings(ddqn.Exploration, PosteriorSettings):
     ucb_scale: float = setting(1.0, "standard deviations of optimism", minimum=0)
     lcb_scale: float = setting(1.645, "standard deviations of caution", minimum=0)
     cvar_alpha: float = setting(0.05, "share of the worst values whose mean counts", minimum=1e-6, maximum=1)
+    posterior_parts: int = setting(
+        1,
+        "last layers, one for each part of an episode; the last so many numbers of an observation say which",
+        minimum=1,
+    )
+    part_rows: int = setting(
+        100, "with posterior_parts: a part of which a refit has fewer transitions keeps its last layer", minimum=0
+    )
 
 
 def choices(settings: Settings) -> Choices:
@@ -107,13 +115,14 @@ def choices(settings: Settings) -> Choices:
     from functools import partial
 
     thompson = settings.acting == "thompson"
+    plain_head = partial(head_class(settings), temperature=settings.temperature, **head_options(settings))
     return replace(
         ddqn.choices(ddqn.Settings()),
-        head=partial(head_class(settings), temperature=settings.temperature, **head_options(settings)),
+        head=plain_head if settings.posterior_parts == 1 else by_part(settings),
         policy=policy(settings),
         redraw=redraw(settings) if thompson else None,  # without draws the mean stands for them
-        fit=fit(settings),
-        frozen_prior=frozen_prior(settings),
+        fit=replace(fit(settings), parts=settings.posterior_parts),
+        frozen_prior=frozen_prior(settings) if settings.posterior_parts == 1 else episode_part(settings),
     )
 
 
@@ -191,6 +200,31 @@ def head_options(settings: PosteriorSettings) -> dict[str, Any]:
         "bias": settings.bias_feature,
         "frozen_q_scale": settings.prior_scale,
     }
+
+
+def by_part(settings: Settings) -> MakeHead:
+    """A last layer for each part of an episode."""
+    from functools import partial
+
+    from bdqn.networks.heads import PartsHead
+
+    if not settings.bias_feature or settings.prior_scale or settings.last_layer != "regression" or settings.gram_decay:
+        raise SettingError(
+            "posterior_parts gives every part a regression alone, with a constant: set bias_feature = true, "
+            "prior_scale = 0, last_layer = regression and gram_decay = 0, or posterior_parts = 1."
+        )
+    options = head_options(settings)
+    del options["bias"], options["frozen_q_scale"]
+    return partial(PartsHead, fewest_rows=settings.part_rows, temperature=settings.temperature, **options)
+
+
+def episode_part(settings: Settings) -> MakeFrozenPrior:
+    """What tells the parts of an episode apart."""
+    from functools import partial
+
+    from bdqn.networks.frozen_priors import EpisodePart
+
+    return partial(EpisodePart, parts=settings.posterior_parts)
 
 
 def frozen_prior(settings: PosteriorSettings) -> MakeFrozenPrior | None:

@@ -45,6 +45,8 @@ def choices(settings: Settings) -> Choices:
             "prior_scale adds a frozen Q-function, where bdqn-deep has frozen features and backs up what its "
             "regression alone gives: set prior_scale = 0, or prior_features = 0 and backup_sweeps = 0."
         )
+    if settings.posterior_parts > 1:
+        raise SettingError("Separate last layers for parts of an episode are bdqn's alone: set posterior_parts = 1.")
     plain = bdqn.choices(settings)
     assert plain.fit is not None
     return replace(

@@ -37,7 +37,7 @@ class LastLayerNetwork:
         size = max(32, min(4096, TOGETHER // int(np.prod(self.obs_shape, initial=1))))
         parts = [self._features_and_q(obs[start : start + size]) for start in range(0, len(obs), size)]
         phi, q = (torch.cat(column) for column in zip(*parts, strict=True))
-        return (with_constant if self.has_bias else without_constant)(phi), without_constant(q)
+        return without_constant(with_constant(phi) if self.has_bias else phi), without_constant(q)
 
     @torch.no_grad()
     def _features_and_q(self, obs: NDArray[Any]) -> tuple[Tensor, Tensor]:

@@ -70,10 +70,10 @@ class AttachedPosterior:
         **parameters: float,
     ) -> NDArray[np.int64]:
         """The safest action: by lower confidence bound, probability of reaching a threshold, or tail mean (CVaR)."""
-        belief, single = self._belief_at(observation)
-        degree = degree_of_safety(belief, criterion, spread, parameters)
-        best = rules.greedy(degree, masks_of(action_masks, *degree.shape))
-        return np.asarray(best[0]) if single else best
+        degree = degree_of_safety(self.q_posterior(observation), criterion, spread, parameters)
+        rows = np.atleast_2d(degree)
+        best = rules.greedy(rows, masks_of(action_masks, *rows.shape))
+        return best if degree.ndim == 2 else np.asarray(best[0])
 
     def predict(
         self,

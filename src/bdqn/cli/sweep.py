@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from argparse import Namespace
@@ -40,11 +41,19 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--ray", metavar="WHERE", help="run the trials with Ray: local, or the address of a cluster")
     parser.add_argument("--retries", type=int, default=3, help="retries of a trial whose process dies [%(default)s]")
     parser.add_argument("--dry-run", action="store_true", help="list the trials and estimate their time and memory")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        metavar="N",
+        help="with --dry-run: assume N decisions per second of a trial, rather than measure them here",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only the result")
     args = parser.parse(argv)
     for name, least in (("workers", 1), ("retries", 0)):
         if getattr(args, name) < least:
             raise SettingError(f"--{name} must be at least {least}, not {getattr(args, name)}.")
+    if args.speed is not None and not (args.dry_run and 0 < args.speed < math.inf):
+        raise SettingError(f"--speed must be a positive number, with --dry-run, not {args.speed}.")
     path = Path(args.file)
     with user_errors():
         sweep = read_sweep(path, args.scale, imports=not args.dry_run)
@@ -55,7 +64,7 @@ def run(argv: list[str]) -> int:
         raise SettingError("--gpus needs --device cuda.")
     out = Path(args.out) if args.out else default_out(path)
     if args.dry_run:
-        _describe(sweep, out, args.workers)
+        _describe(sweep, out, args.workers, args.speed)
         return 0
     check_environments(sweep)
     if not args.ray:  # the nodes of a cluster have devices of their own
@@ -146,11 +155,11 @@ def _engine(ray: str | None, workers: int, out: Path, gpus: list[str]) -> Abstra
     return cluster(ray, workers, out, gpus)
 
 
-def _describe(sweep: Sweep, out: Path, workers: int) -> None:
-    """List the trials, with estimates for each group at the machine's current load.
+def _describe(sweep: Sweep, out: Path, workers: int, speed: float | None = None) -> None:
+    """List the trials, with estimates for each group at the machine's current load, or at an assumed ``speed``.
 
-    Not estimated are environments whose id imports a module, because importing runs its code, and devices that cannot
-    be used here.
+    Not estimated are environments whose id imports a module, because importing runs its code, and, unless a speed is
+    assumed, devices that cannot be used here.
     """
     from bdqn.sweep.folder import SweepFolder
 
@@ -160,7 +169,7 @@ def _describe(sweep: Sweep, out: Path, workers: int) -> None:
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
         trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
         try:
-            pace, size = _estimate(trials[0])
+            pace, size = _estimate(trials[0], speed)
             longest = duration(pace * max(trial.steps for trial in trials))
             print(f"{group} on {env}: {longest} and {size / 1e9:.2f} GB each")
         except NotEstimated as reason:
@@ -172,15 +181,19 @@ def _describe(sweep: Sweep, out: Path, workers: int) -> None:
             state = "finished" if progress.finished else f"{progress.decisions:,} of {trial.steps:,} decisions"
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
     others = "" if is_complete else " for the estimated ones"
-    print(f"{len(sweep.trials)} trials, {workers} in parallel: about {duration(left / workers)}{others}")
+    assumed = "" if speed is None else f", if each takes {speed:g} decisions a second (assumed, not measured)"
+    print(f"{len(sweep.trials)} trials, {workers} in parallel: about {duration(left / workers)}{others}{assumed}")
 
 
 class NotEstimated(Exception):
     """Why a dry run cannot tell how long a trial takes."""
 
 
-def _estimate(trial: Trial) -> tuple[float, float]:
-    """Estimate the seconds per decision of a trial, and the bytes that it takes."""
+def _estimate(trial: Trial, speed: float | None) -> tuple[float, float]:
+    """Estimate the seconds per decision of a trial, and the bytes that it takes.
+
+    With an assumed ``speed`` nothing is measured, so the device need not be here.
+    """
     from bdqn.cli.doctor import measure, small_learner
     from bdqn.config.resolve import configure
     from bdqn.envs import family
@@ -188,7 +201,7 @@ def _estimate(trial: Trial) -> tuple[float, float]:
 
     if module := module_of(trial.env):
         raise NotEstimated(f"a dry run does not import {module}")
-    device = trial.device or "cpu"
+    device = "cpu" if speed else trial.device or "cpu"
     try:
         check_device(device)
     except SettingError as error:
@@ -197,7 +210,7 @@ def _estimate(trial: Trial) -> tuple[float, float]:
     with user_errors():
         learner = small_learner(configuration, trial.env, device)
     use_threads(trial.threads)
-    pace = measure(learner, seconds=0.5).per_decision(learner)
+    pace = 1 / speed if speed else measure(learner, seconds=0.5).per_decision(learner)
     frames = min(configuration.training.buffer_size, int(1.1 * trial.steps))
     return pace, frames * learner.agent.replay.frame_bytes + PROCESS
 

@@ -205,6 +205,15 @@ class Training:
     learning_starts: int = setting(1_000, "random decisions before learning starts", minimum=1)
     buffer_size: int = setting(100_000, "frames in the replay buffer", minimum=8)
     pack_frames: bool = setting(False, "compress the replay buffer: far less memory for screens, a few percent slower")
+    stored_completely: int = setting(
+        0,
+        "decisions of an episode that are all stored; a later segment is stored with probability stored_completely / "
+        "its first decision; 0: everything is stored",
+        minimum=0,
+    )
+    stored_segment: int = setting(
+        100, "with stored_completely: decisions that are stored or left out together", minimum=1
+    )
     target_update_interval: int = setting(1_000, "T^T: decisions between copies to the target network", minimum=1)
     n_steps: int = setting(1, "n-step returns: rewards that a target sums before it bootstraps", minimum=1, maximum=255)
     reward_clip: float = setting(0.0, "clip rewards to +-this for learning; 0: no clipping", minimum=0)

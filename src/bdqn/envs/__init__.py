@@ -7,6 +7,7 @@ from bdqn.envs.answers import BadAnswer, EnvironmentWarning
 from bdqn.envs.atari import AtariEnv, make_atari
 from bdqn.envs.catalog import UnknownEnvironment, find_spec, register_environments
 from bdqn.envs.deep_sea import DeepSea
+from bdqn.envs.episode_parts import EpisodeParts
 from bdqn.envs.extras import MissingExtra
 from bdqn.envs.gym_vector import make_atari_vector
 from bdqn.envs.make import Family, NotAnEnvironment, Source, describe, family, family_of, has_time_limit, make_env
@@ -28,6 +29,7 @@ __all__ = [
     "DeepSea",
     "EnvironmentWarning",
     "Environments",
+    "EpisodeParts",
     "Family",
     "MinAtar",
     "MissingExtra",

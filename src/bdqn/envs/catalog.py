@@ -44,6 +44,7 @@ def register_environments() -> None:
             gym.register(f"bdqn/{name}{size}-v0", entry_point="bdqn.envs.deep_sea:DeepSea", kwargs=kwargs)
     for name, (class_name, kwargs) in EXPLORATION.items():
         gym.register(f"bdqn/{name}-v0", entry_point=f"bdqn.envs.exploration:{class_name}", kwargs=kwargs)
+    gym.register("bdqn/Flood-v0", entry_point="bdqn.envs.flood:make_flood")
     for name, env_id in minigrid.IDS.items():
         entry_point = "bdqn.envs.minigrid:make_minigrid"
         gym.register(f"bdqn/{name}-v0", entry_point=entry_point, kwargs={"env_id": env_id})

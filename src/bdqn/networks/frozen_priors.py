@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,8 +11,11 @@ from torch import Tensor, nn
 
 from bdqn.bayes.resolution import resolution
 from bdqn.config.observations import ObservationSpec
+from bdqn.config.settings import SettingError
 from bdqn.networks.heads import EnsembleHead, HeadShape
 from bdqn.networks.torsos import FourierFeatures, make_torso, output_width
+
+_NEEDS_PARTS = "reads the last numbers of observations, which bdqn.envs.EpisodeParts adds: make the environment with it"
 
 
 class FrozenPrior(nn.Module):
@@ -48,6 +52,23 @@ class FrozenQ(FrozenPrior):
         return self.head.forward(self.torso.forward(obs), self.head.all_members).flatten(1)
 
 
+class EpisodePart(FrozenPrior):
+    """Which part of an episode an observation belongs to, as its last ``parts`` numbers say."""
+
+    def __init__(
+        self, spec: ObservationSpec, hidden: list[int], num_actions: int, generator: torch.Generator, parts: int
+    ) -> None:
+        super().__init__()
+        if len(spec.shape) != 1 or spec.low is None or spec.high is None or spec.leaves or len(spec.low) <= parts:
+            raise SettingError(f"posterior_parts = {parts} {_NEEDS_PARTS}, but they are no vectors of numbers.")
+        if (spec.low[-parts:] != 0).any() or (spec.high[-parts:] != 1).any():
+            raise SettingError(f"posterior_parts = {parts} {_NEEDS_PARTS}, but those are not bounded by 0 and 1.")
+        self._parts = parts
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return obs[:, -self._parts :].float()
+
+
 class FrozenFeatures(FrozenPrior):
     """Frozen random features of an observation, in which what has not been seen differs from what has.
 
@@ -72,9 +93,18 @@ class FrozenFeatures(FrozenPrior):
         self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
         self._finest, self._is_image = lengthscale, spec.is_image
         self.register_buffer("in_use", torch.tensor(True))
+        self._note_use()
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        super()._load_from_state_dict(*args)
+        self._note_use()
+
+    def _note_use(self) -> None:
+        """Remember it on the host: every pass asks, and would wait for the device."""
+        self._is_used = bool(self.in_use)
 
     def forward(self, obs: Tensor) -> Tensor:
-        if not self.in_use:
+        if not self._is_used:
             return torch.empty(len(obs), 0, device=obs.device)
         return self.features.forward(self.torso.forward(obs))
 
@@ -89,4 +119,5 @@ class FrozenFeatures(FrozenPrior):
         lengthscale, novelty = resolution(old, new, finest)
         self.features.coarsen(lengthscale / self._finest)
         self.in_use.fill_(in_use)
+        self._note_use()
         return lengthscale, novelty

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bdqn.bayes.posterior import Moments
 from bdqn.networks.heads import TrainingIndices
+from bdqn.networks.sums import HostSums
 from bdqn.networks.threads import numpy_threads
 from bdqn.qlearning.diagnostics import Rows
 from bdqn.qlearning.draws import Draws
@@ -67,7 +68,7 @@ class MinibatchFit(DecayingFit):
     def collect(self, phi: Tensor, batch: Batch, target: Tensor) -> None:
         """Take note of the rows of one update."""
         with numpy_threads():
-            self._source.add(self.collected, phi.detach(), torch.from_numpy(batch.action), target)
+            self._source.add(HostSums(self.collected), phi.detach(), torch.from_numpy(batch.action), target)
 
     def _data(self, stop: Callable[[], bool]) -> RegressionData:
         data = RegressionData(self._source.counted_once(self.collected), self._source.some_features())

@@ -37,6 +37,7 @@ class Fit:
     bootstrap: Bootstrap
     at_start: bool = True  # fit once as soon as learning starts, rather than one interval later
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
+    parts: int = 1  # of an episode, each with a regression of its own
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
     keeps_rows: bool = (
         False  # the head wants all rows of a fit: to back its mean and draws up, or to solve for both ends

@@ -15,7 +15,7 @@ def check_agent_memory(
     """Refuse minibatches, a posterior or a replay buffer that cannot fit beside one another."""
     taken = check_batch_memory(training.batch_size, spec, num_actions)
     if choices.fit:
-        dim = training.features + choices.fit.frozen_features
+        dim = choices.fit.parts * (training.features + choices.fit.frozen_features)
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
         taken += check_posterior_memory(dim, num_actions, taken, rows, joint=choices.fit.joint)
     bonuses = choices.bonus is not None
@@ -32,7 +32,7 @@ def check_replay_memory(
 ) -> None:
     """Refuse a replay buffer that cannot fit beside what is ``taken`` already, and say which would."""
     buffer_size = training.buffer_size
-    beside = (members, masked_actions, bonuses)
+    beside = (members, masked_actions, bonuses, training.stored_completely > 0)
     per_frame = bytes_per_frame(spec.shape, spec.dtype, spec.stack, training.pack_frames, *beside)
     free = max(0, free_memory() - taken)
     fits = int(0.9 * free / per_frame)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from bdqn.qlearning.loops import Loops
 from bdqn.qlearning.online_fit import OnlineFit, check_synced
 from bdqn.qlearning.targets import TDTargets
 from bdqn.replay.buffer import Replay
+from bdqn.replay.thinning import ThinnedReplay, Thinning
 
 if TYPE_CHECKING:
     from bdqn.config.observations import ObservationSpec
@@ -29,18 +31,26 @@ if TYPE_CHECKING:
 Rngs = Mapping[str, np.random.Generator]
 
 
-def make_generators(choices: Choices, seed: int) -> dict[str, np.random.Generator]:
+def make_generators(choices: Choices, training: Training, seed: int) -> dict[str, np.random.Generator]:
     """A generator for each kind of chance: one more of them leaves all others as they were."""
-    optional = {"masks": choices.masks is not None, "boldness": choices.bold is not None}
+    optional = {
+        "masks": choices.masks is not None,
+        "boldness": choices.bold is not None,
+        "storage": training.stored_completely > 0,
+    }
     names = ("explore", "draw", "replay", "refit", *(name for name, there in optional.items() if there))
     return {name: generator(seed, name) for name in names}
 
 
 def make_replay(
-    choices: Choices, training: Training, spec: ObservationSpec, num_envs: int, masked_actions: int = 0
+    choices: Choices, training: Training, spec: ObservationSpec, num_envs: int, rngs: Rngs, masked_actions: int = 0
 ) -> Replay:
     """A buffer for observations of this shape, with masks where the head's members or the actions have them."""
-    return Replay(
+    kind: Callable[..., Replay] = Replay
+    if training.stored_completely:
+        thinning = Thinning(training.stored_completely, training.stored_segment)
+        kind = partial(ThinnedReplay, thinning=thinning, rng=rngs["storage"])
+    return kind(
         training.buffer_size,
         spec.shape,
         spec.dtype,

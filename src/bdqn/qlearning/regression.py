@@ -15,6 +15,7 @@ from bdqn.bayes.posterior import Moments
 from bdqn.bayes.sampled_backups import Transitions, joined
 from bdqn.networks.heads import TrainingIndices, regression_head
 from bdqn.networks.qnetwork import QNetwork
+from bdqn.networks.sums import HostSums, Sums, sums_on
 from bdqn.qlearning.diagnostics import Rows
 from bdqn.qlearning.draws import Draws
 from bdqn.qlearning.targets import Bootstrap, TDTargets
@@ -101,13 +102,13 @@ class RegressionSource:
         """Up to ``batch_size`` transitions, all or ``distinct`` ones, with targets; None where ``stop()`` holds."""
         targets, head, online = self._targets, self._head, self._targets.online
         kept: list[Transitions] = []
-        moments = self.no_data()
+        sums = sums_on(targets.device, head.dim, head.num_actions)
         indices = head.regression_indices(self._draws.training, self._rng)
         rows: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # features, actions, targets, counts: yet to be added
 
         def add() -> Tensor:
             phi, action, target, counts = (torch.cat(column) for column in zip(*rows, strict=True))
-            self.add(moments, phi, action, target, counts)
+            self.add(sums, phi, action, target, counts)
             rows.clear()
             return phi
 
@@ -129,7 +130,7 @@ class RegressionSource:
             if len(rows) * len(target) >= ADDED_TOGETHER:
                 some_phi = add()
         some_phi = (add() if rows else some_phi)[-METRIC_ROWS:]
-        return RegressionData(moments, some_phi, joined(kept) if kept else None)
+        return RegressionData(sums.moments, some_phi, joined(kept) if kept else None)
 
     def _distinct(
         self,
@@ -211,20 +212,21 @@ class RegressionSource:
         for start in range(0, count, size):
             yield slice(start, start + size)
 
-    def add(self, moments: Moments, phi: Tensor, action: Tensor, target: Tensor, counts: Tensor | None = None) -> None:
+    def add(self, sums: Sums, phi: Tensor, action: Tensor, target: Tensor, counts: Tensor | None = None) -> None:
         """Each row goes to the regression of its action; what Q holds beside the regression is not to be explained."""
         offsets = self._head.offsets(phi)
         if offsets is not None:
             target = target - offsets.gather(1, action.to(target.device)[:, None]).squeeze(1)
         how_many = None if counts is None else counts.numpy()
-        moments.add_by_action(self._head.regressors(phi), action.numpy(), target.cpu().numpy(), how_many)
+        sums.add(self._head.rows(phi), action.numpy(), target, how_many)
 
     def add_transitions(self, moments: Moments, env: Counts, slot: Counts, bootstrap: Bootstrap) -> None:
         """Add the transitions at these places, with the target network's features."""
         targets, batch = self._targets, self._replay.gather(env, slot)
         indices = self._head.regression_indices(self._draws.training, self._rng)
         target = targets.td_target(batch, indices, bootstrap)
-        self.add(moments, targets.target.features(targets.tensor(batch.obs)), torch.from_numpy(batch.action), target)
+        phi = targets.target.features(targets.tensor(batch.obs))
+        self.add(HostSums(moments), phi, torch.from_numpy(batch.action), target)
 
     def unseen(
         self, since: int, bootstrap: Bootstrap, indices: Callable[[int], TrainingIndices] | None = None

@@ -19,6 +19,7 @@ from bdqn.replay.batch import Batch, Masks, Numbers, Outcomes
 from bdqn.replay.compression import ASSUMED, PackedFrames
 
 Records = dict[str, NDArray[Any]]
+THINNED_BYTES = 17  # what `bdqn.replay.thinning` notes beside each frame
 ReturnsOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
 
 
@@ -30,12 +31,14 @@ def bytes_per_frame(
     members: int = 0,
     masked_actions: int = 0,
     bonuses: bool = False,
+    thinned: bool = False,
 ) -> int:
     """Memory that one slot takes: its frame (an estimate where it is packed), and what is noted beside it."""
     frame = obs_shape[1:] if stack else obs_shape
     beside = (np.int64, np.float32, np.bool_, np.bool_, np.uint8, *([np.float32] if bonuses else []))
     size = int(np.prod(frame)) * np.dtype(dtype).itemsize
     noted = sum(np.dtype(kind).itemsize for kind in beside) + members + _bytes_for(masked_actions)
+    noted += THINNED_BYTES if thinned else 0
     return (size // ASSUMED + 64 if packed else size) + noted
 
 
@@ -208,16 +211,18 @@ class Replay:
             if self.masks is not None:
                 assert mask is not None
                 self.masks[env, before] = mask[env]
-            now = self._advance(env)
+            now = self._next_slot(env)
             self.frames[env, now] = final[env]
             if self.stack:
                 self.reach[env, now] = min(int(self.reach[env, before]) + 1, self.stack - 1)
-            self.is_transition[env, before] = True
+            self.is_transition[env, before] = now != before
             self._note_allowed(env, now, next_allowed)
             if ended[env]:
-                now = self._advance(env)
+                now = self._next_slot(env)
                 self._begin_episode(env, first[env], now)
                 self._note_allowed(env, now, allowed)
+            else:
+                self._go_on(env, before, now, next_obs[env])
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """``size`` transitions, uniformly and with replacement."""
@@ -339,6 +344,13 @@ class Replay:
     def _now(self, env: int) -> int:
         """The slot where an environment stands."""
         return (int(self.written[env]) - 1) % self.slots
+
+    def _next_slot(self, env: int) -> int:
+        """The slot for an environment's next frame: the same again while its decisions are not to be stored."""
+        return self._advance(env)
+
+    def _go_on(self, env: int, before: int, now: int, obs: NDArray[Any]) -> None:
+        """An episode went on from one slot to another, where this (with its stack) is observed."""
 
     def _advance(self, env: int) -> int:
         """Move on by one slot, whose old transition is thereby forgotten."""

@@ -117,7 +117,7 @@ class DuplicateFinder:
                 frames = replay.observations(np.full_like(slots, env), slots)
                 beside = [b""] * len(slots) if masks is None else [mask.tobytes() for mask in masks[env, slots]]
                 self._frames[env, slots] = list(map(frame_hash, frames, beside))
-            self._hashed[env] = written
+            self._hashed[env] = written - 1  # where it stands now may be another frame next time, if nothing is stored
 
     def _transitions(self, env: Places, slot: Places) -> Hashes:
         outcome = self._replay.outcomes(env, slot)

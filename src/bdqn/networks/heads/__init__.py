@@ -4,6 +4,7 @@ from bdqn.networks.heads.backed_up import BackedUpHead, Backups
 from bdqn.networks.heads.base import Head, HeadShape, Index, TrainingIndices
 from bdqn.networks.heads.bayesian import BayesianHead, Roles
 from bdqn.networks.heads.belief import QBelief
+from bdqn.networks.heads.by_part import PartsHead
 from bdqn.networks.heads.dropout import DropoutHead
 from bdqn.networks.heads.ensemble import EnsembleHead
 from bdqn.networks.heads.least_squares import LeastSquaresHead, TemporalDifferenceHead
@@ -27,6 +28,7 @@ __all__ = [
     "LeastSquaresHead",
     "LinearHead",
     "NoisyHead",
+    "PartsHead",
     "QBelief",
     "QPrior",
     "RandomLayersHead",

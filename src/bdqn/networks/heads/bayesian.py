@@ -57,7 +57,7 @@ class BayesianHead(RegressionHead):
         super().__init__(shape)
         self.prior, self.roles, self.temperature = prior, roles, temperature
         self.bias, self.frozen_q_scale = bias, frozen_q_scale
-        self.num_regressors = shape.num_features + (0 if frozen_q_scale else shape.frozen_width)
+        self.num_regressors = self._count_regressors()
         self.dense = dense_layers(shape.sizes)
         shape.initialisation.layers(self, generator)
         # W starts as a linear layer would: with zeros the features got no gradient.
@@ -67,6 +67,10 @@ class BayesianHead(RegressionHead):
         self.fitted = False
         belief = fit(Moments.zero(self.dim, (shape.num_actions,)), prior)
         self.posterior: Posterior = replace(belief, mean=self.weights.numpy().astype(np.float64))
+
+    def _count_regressors(self) -> int:
+        """Numbers of phi that the regression reads."""
+        return self.shape.num_features + (0 if self.frozen_q_scale else self.shape.frozen_width)
 
     @property
     def dim(self) -> int:
@@ -96,23 +100,20 @@ class BayesianHead(RegressionHead):
     def offsets(self, phi: Tensor) -> Tensor | None:
         return self.frozen_q_scale * phi[:, self.num_regressors :] if self.frozen_q_scale else None
 
-    def regressors(self, phi: Tensor) -> Array:
-        x = self._rows(phi[:, : self.num_regressors])
-        if x.shape[1] == self.dim:
-            return x
-        whole = np.zeros((len(x), self.dim))  # of a frozen prior that answers nothing
-        own = phi.shape[1]
-        whole[:, :own], whole[:, self.num_regressors :] = x[:, :own], x[:, own:]
-        return whole
+    def rows(self, phi: Tensor) -> Tensor:
+        own = phi[:, : self.num_regressors]
+        missing = self.num_regressors - own.shape[1]  # of a frozen prior that answers nothing
+        return self._with_bias(torch.cat([own, own.new_zeros(len(own), missing)], dim=1) if missing else own)
 
     def regressors_in_use(self, phi: Tensor) -> tuple[Array, NDArray[np.int64]]:
-        phi = phi[:, : self.num_regressors]
-        used = phi.any(0)
+        own = phi[:, : self.num_regressors]
+        used = own.any(0)
+        x: Array = self._with_bias(own[:, used]).cpu().numpy()
         constant = np.arange(self.num_regressors, self.dim)
-        return self._rows(phi[:, used]), np.append(np.flatnonzero(used.cpu().numpy()), constant)
+        return x, np.append(np.flatnonzero(used.cpu().numpy()), constant)
 
-    def _rows(self, phi: Tensor) -> Array:
-        return (with_constant if self.bias else without_constant)(phi)
+    def _with_bias(self, own: Tensor) -> Tensor:
+        return with_constant(own) if self.bias else own.detach().double()
 
     def draw(self, rng: np.random.Generator, count: int) -> Tensor:
         """``count`` weight matrices from the posterior (count, actions, d); its mean until the first fit."""

@@ -27,7 +27,7 @@ class LeastSquaresHead(LinearHead, RegressionHead):
     def dim(self) -> int:
         return self.shape.num_features + 1
 
-    def regressors(self, phi: Tensor) -> Array:
+    def rows(self, phi: Tensor) -> Tensor:
         return with_constant(phi)
 
     def regression_indices(self, draw: Index, rng: np.random.Generator) -> TrainingIndices:

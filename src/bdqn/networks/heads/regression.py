@@ -25,8 +25,13 @@ class RegressionHead(Head):
         """Size of the regression."""
 
     @abstractmethod
+    def rows(self, phi: Tensor) -> Tensor:
+        """Features as rows of the regression (batch, dim), in float64, on their device."""
+
     def regressors(self, phi: Tensor) -> Array:
-        """Features as rows of the regression (batch, dim)."""
+        """The same on the host."""
+        rows: Array = self.rows(phi).cpu().numpy()
+        return rows
 
     def regressors_in_use(self, phi: Tensor) -> tuple[Array, NDArray[np.int64]]:
         """The columns of ``regressors`` that are not zero in all of these rows, or more; and which columns they are."""
@@ -56,15 +61,14 @@ def regression_head(head: Head) -> RegressionHead:
     return head
 
 
-def with_constant(phi: Tensor) -> Array:
+def with_constant(phi: Tensor) -> Tensor:
     """Features and a constant 1, as rows of a regression."""
-    x = np.ones((len(phi), phi.shape[1] + 1))
-    x[:, :-1] = phi.detach().cpu().numpy()
-    return x
+    x = phi.detach().double()
+    return torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
 
 
 def without_constant(phi: Tensor) -> Array:
-    """Features as rows of a regression."""
+    """Numbers of a network in float64, on the host."""
     rows: Array = phi.detach().cpu().numpy().astype(np.float64)
     return rows
 
