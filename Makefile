@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+READY_DOCS := $(VENV)/.ready-docs
 BENCH := .venv-bench
 READY_BENCH := $(BENCH)/.ready
 
-.PHONY: demo test test-long check setup browser bench bench-quick clean
+.PHONY: demo test test-long check setup browser dist docs bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
@@ -30,6 +31,17 @@ check: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in out/site; then its pages are opened in Chromium. Notebooks run again only when they have changed.
+docs: $(READY_DOCS) browser
+	$(BIN)/python docs/site/stage.py out/site-pages
+	$(BIN)/sphinx-build -q -E -W --keep-going -j 2 -c docs/site out/site-pages out/site
+	$(BIN)/python -m pytest -m site tests/built_site
+
+# A source archive and a wheel, in dist/; the wheel is built from the archive, so both are complete.
+dist: $(READY_DEV)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
 bench: $(READY_BENCH)
 	$(BENCH)/bin/python benchmarks/bench.py
 	$(BENCH)/bin/python benchmarks/page.py
@@ -49,6 +61,10 @@ $(READY_DEV): $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,wandb,mlflow,video,export,minari,dev]'
 	touch $@
 
+$(READY_DOCS): $(READY_DEV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
+
 # Other libraries, in an environment of their own; they need older versions of two packages than constraints.txt has.
 $(READY_BENCH): pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
@@ -58,4 +74,4 @@ $(READY_BENCH): pyproject.toml constraints.txt benchmarks/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) out build *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) out build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,7 @@
-"""A run that was written once, and kept: what bdqn saves in this format stays readable, believes the same, goes on.
+"""Runs and agents that were written once, and kept: what bdqn saved stays readable, believes the same, goes on.
 
-How it was made: make_golden.py.
+Format 3 is that of bdqn 0.1, and every later 0.x must read it (docs/promises.md). How they were made:
+tests/support/golden.py.
 """
 
 from __future__ import annotations
@@ -14,36 +15,44 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bdqn
+from bdqn.agents import AGENTS
 from bdqn.cli import main
-from bdqn.storage.checkpoint_files import FORMAT, CheckpointError
+from bdqn.storage import migrations
+from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
-from support.forging import forge, manifest_of
-from support.golden import GOLDEN, STEPS
+from bdqn.storage.migrations import FORMAT
+from support.forging import Change, forge, forge_json, manifest_of
+from support.golden import GOLDEN, OBSERVATIONS, STEPS
 
-NEWEST = GOLDEN / "run" / "checkpoints" / f"gen-{STEPS:012d}"
-EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+# When there is another format, its golden directory stands beside this one, and both are tested.
+OF_0_1 = GOLDEN / "format-3"
+NEWEST = OF_0_1 / "run" / "checkpoints" / f"gen-{STEPS:012d}"
+EXPECTED = json.loads((OF_0_1 / "expected.json").read_text())
+Q_VALUES = json.loads((OF_0_1 / "agents" / "q_values.json").read_text())
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    shutil.copytree(OF_0_1 / "run", tmp_path / "run")
     return tmp_path / "run"
 
 
-def test_it_is_of_the_current_format_and_small() -> None:
-    assert manifest_of(NEWEST)["format"] == FORMAT
+def test_there_is_one_of_the_current_format_and_they_are_small() -> None:
+    assert (GOLDEN / f"format-{FORMAT}").is_dir()
+    assert manifest_of(NEWEST)["format"] == 3
     assert len(list(NEWEST.parent.glob("gen-*"))) == 2
-    assert sum(path.stat().st_size for path in GOLDEN.rglob("*")) < 200_000
+    assert Q_VALUES.keys() == AGENTS.keys()
+    assert sum(path.stat().st_size for path in OF_0_1.rglob("*")) < 500_000
 
 
 def test_it_verifies(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", str(GOLDEN / "run"), "--json"]) == 0
+    assert main(["inspect", str(OF_0_1 / "run"), "--json"]) == 0
     reports = json.loads(capsys.readouterr().out)
     assert [report["step"] for report in reports] == [STEPS - 100, STEPS]
     assert all(report["replay"]["gone"] == 0 for report in reports)
 
 
-@pytest.mark.parametrize("path", [GOLDEN / "run", NEWEST.parent, NEWEST], ids=["run", "checkpoints", "checkpoint"])
+@pytest.mark.parametrize("path", [OF_0_1 / "run", NEWEST.parent, NEWEST], ids=["run", "checkpoints", "checkpoint"])
 def test_it_loads_and_believes_what_it_believed(path: Path) -> None:
     learner = bdqn.load(path)
     assert learner.num_timesteps == STEPS
@@ -52,6 +61,14 @@ def test_it_loads_and_believes_what_it_believed(path: Path) -> None:
     assert_allclose(learner.q_values(observations), EXPECTED["q_values"], rtol=0, atol=1e-6)
     assert_allclose(belief.std, EXPECTED["std"], rtol=0, atol=1e-6)
     assert_allclose(belief.predictive_std, EXPECTED["predictive_std"], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", Q_VALUES)
+def test_an_agent_of_every_kind_loads_and_goes_on(name: str) -> None:
+    learner = bdqn.load(OF_0_1 / "agents" / name)
+    assert_allclose(learner.q_values(OBSERVATIONS), Q_VALUES[name], rtol=0, atol=1e-6)
+    learner.learn(150)  # past the next refit
+    assert np.isfinite(learner.q_values(OBSERVATIONS)).all()
 
 
 def test_it_comes_back_mid_episode_with_its_replay(run: Path) -> None:
@@ -68,6 +85,27 @@ def test_it_goes_on_as_a_run(run: Path) -> None:
     assert bdqn.load(run).num_timesteps == STEPS + 150
     steps = [int(line.split(",")[0]) for line in (run / "metrics.csv").read_text().splitlines()[1:]]
     assert steps == list(range(100, STEPS + 150, 100))
+
+
+def test_a_run_of_an_earlier_format_is_read_by_its_migration_and_goes_on(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Format 2 stands for any: here it called two things by other names."""
+
+    def rename(old: str, new: str) -> Change:
+        return lambda content: {new if name == old else name: value for name, value in content.items()}
+
+    for folder in (run / "checkpoints").glob("gen-*"):
+        forge_json(folder, "agent.json", rename("updates", "gradient_steps"))
+        forge_json(folder, "run.json", rename("logged", "written"))
+        forge(folder, lambda manifest: manifest.update(format=2))
+    changes = {"agent.json": rename("gradient_steps", "updates"), "run.json": rename("written", "logged")}
+    monkeypatch.setitem(migrations.MIGRATIONS, 2, changes)
+    assert_allclose(bdqn.load(run).q_values(OBSERVATIONS), EXPECTED["q_values"], rtol=0, atol=1e-6)
+    assert main(["resume", str(run), "--steps", str(STEPS + 150), "--quiet"]) == 0
+    newest = sorted((run / "checkpoints").glob("gen-*"))[-1]
+    assert manifest_of(newest)["format"] == FORMAT
+    assert bdqn.load(run).num_timesteps == STEPS + 150
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])

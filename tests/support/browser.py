@@ -1,4 +1,7 @@
-"""A real Chromium without a window, spoken to over two pipes: no driver, no network, no package."""
+"""A real Chromium without a window, spoken to over two pipes: no driver, no network, no package.
+
+The fixture is for a conftest to import.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -94,16 +100,20 @@ class Browser:
         """Load a file at a window's size."""
         self.complaints.clear()
         self.requests.clear()
-        self._send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._send("Emulation.setEmulatedMedia", features=[scheme])
+        self.resize(width, height, dark=dark)
         self._send("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + PATIENCE
         while self.run("document.readyState") != "complete" or self.run("location.href") == "about:blank":
             assert time.monotonic() < end, "the page did not load"
             time.sleep(0.05)
+
+    def resize(self, width: int, height: int = 900, *, dark: bool = False) -> None:
+        """Give the window another size and colour scheme."""
+        self._send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._send("Emulation.setEmulatedMedia", features=[scheme])
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
@@ -162,3 +172,12 @@ class Browser:
             self.complaints.append(str(parameters["entry"]))
         elif method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(("data:", "file:")):
             self.requests.append(parameters["request"]["url"])
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium; `make test` installs it where it can."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here: install it (apt-get install chromium) to test pages in a browser")
+    with Browser() as opened:
+        yield opened

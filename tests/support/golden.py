@@ -1,6 +1,7 @@
-"""Makes tests/data/golden: a small run as this version of bdqn writes it, and what its agent believes.
+"""Makes tests/data/golden/format-N: a small run and an agent of each kind as this version of bdqn writes them, and
+what they believe.
 
-Later versions must read it. It is made once for each format, from the top of the repository:
+Later versions must read them. They are made once for each format, from the top of the repository, and are then kept:
 
     python -m tests.support.golden
 """
@@ -15,7 +16,10 @@ from pathlib import Path
 import torch
 
 import bdqn
+from bdqn.agents import AGENTS
 from bdqn.cli import main
+from bdqn.config.settings import settings_of
+from bdqn.storage.migrations import FORMAT
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 STEPS = 400
@@ -28,9 +32,23 @@ SETTINGS = (
 OBSERVATIONS = [[0.0, 0.0, 0.0, 0.0], [0.1, -0.5, 0.05, 0.8], [-1.0, 1.0, -0.1, -1.5]]
 
 
-def make(golden: Path) -> None:
-    shutil.rmtree(golden, ignore_errors=True)
-    golden.mkdir(parents=True)
+# Agents that are small on disk, after a few updates and refits.
+SMALL = {"features": 8, "buffer_size": 300, "learning_starts": 100, "batch_size": 16}
+SMALL_OWN = {"prior_features": 8, "posterior_batch_size": 100, "posterior_update_interval": 100, "refit_interval": 100}
+
+
+def make_agents(folder: Path) -> None:
+    """One saved agent of each kind, with the values that it gave."""
+    values = {}
+    for name, recipe in AGENTS.items():
+        own = {key: value for key, value in SMALL_OWN.items() if key in settings_of(recipe.settings)}
+        learner = bdqn.make(name, "CartPole-v1", seed=7, **SMALL, **own).learn(250)
+        learner.save(folder / name)
+        values[name] = learner.q_values(OBSERVATIONS).tolist()
+    (folder / "q_values.json").write_text(json.dumps(values, indent=1) + "\n")
+
+
+def make_run(golden: Path) -> None:
     os.chdir(golden)  # what is recorded names no other place
     assert main(["train", *SETTINGS, "--out", "run"]) == 0
     for name in ("meta.json", "lock"):  # of this machine and moment alone
@@ -48,4 +66,8 @@ def make(golden: Path) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    make(GOLDEN)
+    place = GOLDEN / f"format-{FORMAT}"
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "agents").mkdir(parents=True)
+    make_agents(place / "agents")
+    make_run(place)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import shutil
 import sys
+from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -37,9 +40,23 @@ EXTRAS = {
 
 
 def how_to_install(*extras: str) -> str:
-    """Return the install command. bdqn is installed from a clone; constraints.txt keeps torch's version."""
+    """Return the install command. In a clone, constraints.txt keeps torch's version."""
     python = "python" if shutil.which("python") == sys.executable else shlex.quote(sys.executable)
-    return f"in bdqn's repository: {python} -m pip install -c constraints.txt -e '.[{','.join(extras)}]'"
+    if _is_a_clone():
+        return f"in bdqn's repository: {python} -m pip install -c constraints.txt -e '.[{','.join(extras)}]'"
+    return f"{python} -m pip install {shlex.join(_packages_of(extras))}"
+
+
+def _is_a_clone() -> bool:
+    """Whether the package was installed with ``pip install -e``, from its repository."""
+    origin = json.loads(metadata.distribution("bdqn").read_text("direct_url.json") or "{}")
+    return bool(origin.get("dir_info", {}).get("editable"))
+
+
+def _packages_of(extras: tuple[str, ...]) -> list[str]:
+    """Return what extras consist of, as the installed package's metadata says."""
+    found = (re.fullmatch(r"(.+?) *; *extra == ['\"](.+)['\"]", line) for line in metadata.requires("bdqn") or ())
+    return [match[1] for match in found if match and match[2] in extras]
 
 
 def missing(what: str, extra: str, reason: object) -> str:

@@ -3,10 +3,10 @@
 theta^h = beta^h + bias^h. The first term covers noise and ridge, the second covers targets that use pessimistic values
 instead of V*. Three radii differ in the bias that step h inherits from step h + 1:
 
-theory  2 gamma rho^{h+1} theta^{h+1}: the lemma with a corrected proof. V* and the pessimistic value differ by up to
-        twice the radius, because each is up to one radius away from the set's centre.
-paper   rho^{h+1} theta^{h+1}, with gamma: the lemma as printed. It loses coverage, and is here to show that.
-data    gamma |V_up - V_low| over the states visited at step h + 1: also proven, and needs no rho, hence no oracle.
+- theory: 2 gamma rho^{h+1} theta^{h+1}, the lemma with a corrected proof. V* and the pessimistic value differ by up to
+  twice the radius, because each is up to one radius away from the set's centre.
+- paper: rho^{h+1} theta^{h+1}, with gamma, the lemma as printed. It loses coverage, and is here to show that.
+- data: gamma |V_up - V_low| over the states visited at step h + 1, also proven. It needs no rho, hence no oracle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shared by the analyses of experiments: results checked against their sweep file, and a page of tables and figures.
 
-EXPERIMENT/sweep.toml      what to run; there may be other sweep files
-EXPERIMENT/results/        what `bdqn compare --out` stored (for another file, NAME.toml: results/NAME/), and the page
-                           and figures that analysis.py makes from it; for a scale, such as quick: results/quick/
+- EXPERIMENT/sweep.toml: what to run; there may be other sweep files.
+- EXPERIMENT/results/: what `bdqn compare --out` stored (for another file, NAME.toml: results/NAME/), and the page and
+  figures that analysis.py makes from it; for a scale, such as quick: results/quick/.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bdqn.storage import atomic, safe_files, state_files
+from bdqn.storage.migrations import FORMAT, is_readable
 from bdqn.storage.safe_files import is_count
 
-FORMAT = 3
 MANIFEST, CHECKSUM = "manifest.json", "manifest.sha256"
 LARGEST_MANIFEST = 16 << 20  # bytes; a larger file is refused unread
 # The required entries of a manifest's "about" and their types. Other entries are ignored.
@@ -73,6 +73,7 @@ class Manifest:
     members: tuple[Entry, ...]
     segments: tuple[Segment, ...] = ()
     score: float | None = None
+    format: int = FORMAT
 
     def member(self, name: str) -> Entry:
         for entry in self.members:
@@ -96,7 +97,7 @@ def write(
     manifest = Manifest(
         step, about, tuple(Entry.of(name, data) for name, data in members.items()), tuple(segments), score
     )
-    text = state_files.to_json({"format": FORMAT, "bdqn": version("bdqn"), **asdict(manifest)})
+    text = state_files.to_json({"format": FORMAT, "bdqn": version("bdqn")} | asdict(manifest))
     seal = f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode()
     atomic.write_directory(folder, {**members, MANIFEST: text, CHECKSUM: seal})
     return manifest
@@ -174,10 +175,10 @@ def _parse(folder: Path, content: Any) -> Manifest:
     where = folder / MANIFEST
     if not isinstance(content, dict) or "format" not in content:
         raise CheckpointError(f"{where} is not a bdqn checkpoint.")
-    if content["format"] != FORMAT:
+    if not is_readable(content["format"]):
         raise CheckpointError(
             f"{where} has format {content['format']!r:.80}, written by bdqn {content.get('bdqn')!r:.80}, "
-            f"but bdqn {version('bdqn')} reads format {FORMAT}."
+            f"but bdqn {version('bdqn')} reads format {FORMAT}: install the version that wrote it, or a later one."
         )
     try:
         members = tuple(_entry(Entry, item) for item in content["members"])
@@ -193,7 +194,7 @@ def _parse(folder: Path, content: Any) -> Manifest:
             raise TypeError("a file is listed twice")
     except (KeyError, TypeError, OverflowError) as error:
         raise CheckpointError(f"{where} is not a valid manifest: {type(error).__name__}: {error}.") from error
-    return Manifest(step, about, members, segments, score)
+    return Manifest(step, about, members, segments, score, content["format"])
 
 
 E = TypeVar("E", bound=Entry)

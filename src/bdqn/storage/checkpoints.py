@@ -19,6 +19,7 @@ import torch
 from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
+from bdqn.storage.migrations import migrated
 from bdqn.storage.origin import about, changes
 from bdqn.storage.replay_segments import SEGMENT_NAME, ReplayFiles, restore
 from bdqn.storage.safe_files import inside
@@ -171,7 +172,8 @@ class Checkpoints:
         manifest = checkpoint_files.read(folder)
         agent, surroundings = read_state(folder, manifest, AGENT), read_state(folder, manifest, ENVIRONMENTS)
         with as_checkpoint_error(folder):
-            run = dict(json.loads(checkpoint_files.read_member(folder, manifest.member(RUN))))
+            run = json.loads(checkpoint_files.read_member(folder, manifest.member(RUN)))
+            run = dict(migrated(RUN, run, manifest.format))
             due = ("refit",) if agent["refit_due"] else ("evaluation", "")
             names = [checkpoint_files.name_of(manifest.step, what) for what in due]
             if folder.name not in names or len(surroundings["obs"]) != manifest.about["num_envs"]:

@@ -21,6 +21,7 @@ from bdqn.config.settings import SettingError, Supervision, build
 from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, calibrations, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
+from bdqn.storage.migrations import migrated
 from bdqn.storage.origin import about
 from bdqn.storage.safe_files import is_count
 
@@ -119,7 +120,7 @@ def agent_files(learner: Learner) -> dict[str, bytes]:
 def read_state(folder: Path, manifest: Manifest, names: tuple[str, str]) -> Any:
     text, arrays = (checkpoint_files.read_member(folder, manifest.member(name)) for name in names)
     with as_checkpoint_error(folder):
-        return state_files.from_files(text, arrays)
+        return migrated(names[0], state_files.from_files(text, arrays), manifest.format)
 
 
 def build_learner(

@@ -1,0 +1,3 @@
+from support.browser import browser
+
+__all__ = ["browser"]
