@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import gymnasium as gym
 import numpy as np
@@ -28,13 +28,11 @@ from bdqn.envs.records import RecordSpace
 from bdqn.networks.device import check_device, check_threads
 from bdqn.networks.heads import QBelief
 from bdqn.networks.threads import best_threads, torch_threads
-from bdqn.qlearning import action_probabilities, rules, safety
 from bdqn.qlearning.acting import choose
 from bdqn.qlearning.agent import QAgent
+from bdqn.qlearning.believer import Believer
 from bdqn.qlearning.calibration import Calibration
-from bdqn.qlearning.judgement import Safety, Spread, judge
 from bdqn.qlearning.memory import check_agent_memory
-from bdqn.qlearning.q_posterior import QPosterior
 from bdqn.qlearning.questions import batch_of, masks_of
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ def _count(source: Source, num_envs: int) -> int:
     return num_envs
 
 
-class Learner:
+class Learner(Believer):
     """An agent in its environments: learn, predict, and say how sure it is."""
 
     def __init__(
@@ -309,16 +307,6 @@ class Learner:
         mean = self.reward_unit * self.agent.view(batch).mean.astype(np.float64)
         return mean[0] if single else mean
 
-    def q_posterior(self, observation: ArrayLike) -> QPosterior:
-        """How good every action is believed to be, and how sure that belief is.
-
-        Where a refit prepares the draws to act by (bdqn-deep's backups), the spread is that of those draws.
-        """
-        belief, single = self._belief_at(observation)
-        parts = (self.reward_unit * part for part in (belief.mean, belief.std, belief.predictive_std))
-        mean, std, predictive_std = (part[0] if single else part for part in parts)
-        return QPosterior(mean, std, predictive_std, self.calibration)
-
     def calibrate(self, episodes: int = 100, *, seed: int = 0, max_steps: int | None = None) -> Calibration:
         """Measure how far returns lie from Q in so many episodes, so that `q_posterior` has intervals that hold.
 
@@ -340,52 +328,8 @@ class Learner:
     def calibration(self, calibration: Calibration | None) -> None:
         self._calibration = calibration
 
-    def optimal_action_probabilities(
-        self, observation: ArrayLike, samples: int = 1000, action_masks: ArrayLike | None = None
-    ) -> Array:
-        """How probably each action is the best one (of those that ``action_masks`` allow), by ``samples`` draws.
-
-        Where a refit prepares the draws to act by (bdqn-deep's backups), by those instead, few as they are.
-        """
-        belief, single = self._belief_at(observation)
-        draws = belief.sample(generator(self.seed, "probabilities"), samples)
-        allowed = masks_of(action_masks, *draws.shape[1:])
-        probabilities = action_probabilities.optimal_action_probabilities(draws, allowed)
-        return probabilities[0] if single else probabilities
-
-    def safe_action(
-        self,
-        observation: ArrayLike,
-        criterion: str = "lcb",
-        spread: Literal["epistemic", "predictive"] = "epistemic",
-        action_masks: ArrayLike | None = None,
-        **parameters: float,
-    ) -> NDArray[np.int64]:
-        """The safest action: by lower confidence bound, probability of reaching a threshold, or tail mean (CVaR).
-
-        The paper's safety section prints the variance of the *mean* return, which is spread="epistemic";
-        "predictive" adds the noise of the regression's targets.
-        """
-        degree = safety.degree_of_safety(self.q_posterior(observation), criterion, spread, parameters)
-        rows = np.atleast_2d(degree)
-        best = self._as_environments(rules.greedy(rows, masks_of(action_masks, *rows.shape)))
-        return best if degree.ndim == 2 else np.asarray(best[0])
-
-    def safety(
-        self,
-        observation: ArrayLike,
-        criterion: str = "lcb",
-        *,
-        threshold: float,
-        level: float = 0.9,
-        spread: Spread | None = None,
-    ) -> Safety:
-        """Of every action, how safe it is: whether its return reaches ``threshold`` with probability ``level``.
-
-        By a lower confidence bound, the probability itself, or the mean of the worst 1 - ``level`` of returns (CVaR).
-        The spread is calibrated where that is known; otherwise it is the epistemic one, which is not that of returns.
-        """
-        return judge(self.q_posterior(observation), criterion, threshold, level, spread)
+    def _calibration_by_returns(self) -> Calibration | None:
+        return self.calibration
 
     # --- keeping it -------------------------------------------------------------------------------------------
 
