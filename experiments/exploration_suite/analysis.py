@@ -16,10 +16,10 @@ from bdqn.report.figures import scores_figure
 
 LEVEL = 0.9
 DEFAULT, PLAIN = "bdqn-explore", "bdqn"
-SPARSE = {
-    "sparse.toml": "Problems on which the method was found",
-    "held_out.toml": "Held-out problems",
-    "held_out_minigrid.toml": "Held-out problems of MiniGrid",
+SPARSE = {  # name of a figure: its title, and the files with its runs
+    "sparse": ("Problems on which the method was found", ["sparse.toml"]),
+    "held_out": ("Held-out problems", ["held_out.toml", "held_out_rivals.toml"]),
+    "held_out_minigrid": ("Held-out problems of MiniGrid", ["held_out_minigrid.toml"]),
 }
 Areas = dict[int, float]  # by seed
 
@@ -51,9 +51,9 @@ def short(env: str) -> str:
     return env.removeprefix("bdqn/").rpartition("-v")[0]
 
 
-def say_sparse(page: Page, file: str) -> None:
+def say_sparse(page: Page, name: str, files: list[str]) -> None:
     """Normalised areas with a figure, rivals that are significantly better than the default, and first episodes."""
-    found = page.read(file).found
+    found = Comparison(tuple(run for file in files for run in page.read(file).found.results), ())
     points: dict[str, dict[str, tuple[float, float, float]]] = {group: {} for group in found.groups}
     better: list[str] = []
     for env in found.envs:
@@ -79,7 +79,7 @@ def say_sparse(page: Page, file: str) -> None:
     page.points([f"Agents whose area exceeds that of {DEFAULT}, paired by seed, with an interval above 0: {rivals}."])
     if any(points.values()):
         figure = scores_figure(points, "normalised area (0: random policy, 1: optimum)")
-        page.figure(f"{file.removesuffix('.toml')}.png", figure)
+        page.figure(f"{name}.png", figure)
     say_episodes(page, found)
 
 
@@ -148,9 +148,9 @@ def say_dense(page: Page) -> None:
 
 page = Page(__file__)
 page.say("# Exploration suite")
-for file, title in SPARSE.items():
+for name, (title, files) in SPARSE.items():
     page.say(f"## {title}")
-    say_sparse(page, file)
+    say_sparse(page, name, files)
 page.say("## One part switched off")
 say_ablation(page)
 page.say("## Dense problems")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,7 @@ def test_a_notebook_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch, t
     from IPython.utils.capture import capture_output
     from traitlets.config import Config
 
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell puts its own there
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     shell.config["IPKernelApp"] = Config()  # what a notebook's kernel leaves there
