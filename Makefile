@@ -8,7 +8,7 @@ READY_DOCS := $(VENV)/.ready-docs
 BENCH := .venv-bench
 READY_BENCH := $(BENCH)/.ready
 
-.PHONY: demo test test-long check setup browser dist docs bench bench-quick clean
+.PHONY: demo test test-long check setup browser dist docs agents bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
@@ -37,6 +37,10 @@ docs: $(READY_DOCS) browser
 	$(BIN)/sphinx-build -q -E -W --keep-going -j 2 -c docs/site out/site-pages out/site
 	$(BIN)/python -m pytest -m site tests/built_site
 
+# Small trained agents, in releases/0.1. Runs that out/agents holds already are not trained again.
+agents: $(READY)
+	$(BIN)/python examples/agents.py
+
 # A source archive and a wheel, in dist/; the wheel is built from the archive, so both are complete.
 dist: $(READY_DEV)
 	rm -rf dist
@@ -58,7 +62,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 $(READY_DEV): $(READY)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,wandb,mlflow,video,export,minari,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[atari,minatar,minigrid,classic,tensorboard,tune,ray,wandb,mlflow,video,export,hub,minari,dev]'
 	touch $@
 
 $(READY_DOCS): $(READY_DEV)

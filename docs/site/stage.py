@@ -30,6 +30,7 @@ CONTENTS = {
         "Environments": "docs/environments",
         "Why Thompson sampling": "docs/thompson-sampling",
         "An agent that you have": "docs/attach",
+        "Agents to download": "docs/agents-to-download",
         "Callbacks and loggers": "docs/callbacks",
         "Many runs": "docs/sweeps",
         "Reports and pages": "docs/report",

@@ -27,6 +27,8 @@ COMMANDS = {
     "linear": "run LinPSRL, LinUCB and others on linear problems and measure their exact regret",
     "report": "write an HTML report about runs, optionally beside the paper's tables",
     "export": "write a trained agent's Q as ONNX, for programs that need no bdqn",
+    "push": "share a trained agent, with a model card, in a directory or on the Hugging Face hub",
+    "pull": "copy a shared agent from there",
     "watch": "write an HTML page that plays an episode beside the agent's beliefs",
     "check": "play random episodes in an environment and report problems",
     "presets": "list the presets, or show all values of one with their sources",

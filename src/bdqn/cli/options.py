@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 # Arguments that are paths.
-PATHS = {"out", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"} | {"video", "onnx", "torch"}
+PATHS = {"out", "source", "to", "tables", "figures", "run", "runs", "path", "sweeps", "file", "search"} | {
+    "video",
+    "onnx",
+    "torch",
+}
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 

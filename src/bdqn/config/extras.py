@@ -33,6 +33,7 @@ EXTRAS = {
     "mlflow": Extra("bdqn train --log mlflow", ("mlflow",)),
     "video": Extra("bdqn watch --video", ("imageio_ffmpeg",)),
     "export": Extra("bdqn export --onnx", ("onnx", "onnxruntime", "onnxscript")),
+    "hub": Extra("bdqn push and pull with hf://owner/name", ("huggingface_hub",)),
     "minari": Extra("bdqn.attach with a Minari data set", ("minari", "h5py")),
     "tune": Extra("bdqn tune --search", ("optuna",)),
     "ray": Extra("bdqn sweep --ray", ("ray",)),

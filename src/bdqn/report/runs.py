@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +41,7 @@ class Evaluated:
     step: int  # decisions that the agent had been trained for
     coverage: Coverage | None = None  # of the posterior's own intervals; None: it has none
     calibrated: Coverage | None = None
+    returns: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +259,9 @@ def _record(result: Result, place: _Place) -> RunRecord:
     damage: list[str] = []
     metrics: Mapping[str, Array] = _readable(lambda: read_table(folder / "metrics.csv", ("step",)), {}, damage)
     command = _readable(partial(_commands, folder / "command.txt"), "", damage)
-    evaluated = [_readable(partial(_evaluated, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))]
+    evaluated = [
+        _readable(partial(read_evaluation, path), None, damage) for path in sorted(folder.glob("evaluat*.json"))
+    ]
     return RunRecord(
         **vars(result),
         agent=place.agent,
@@ -314,11 +318,21 @@ def _commands(path: Path) -> str:
     return safe_files.printable_lines(safe_files.read_text(path, safe_files.NOTES))
 
 
-def _evaluated(path: Path) -> Evaluated:
+def read_evaluation(path: Path) -> Evaluated:
+    """Read an evaluation that `bdqn evaluate --keep` stored."""
     found = safe_files.read_json(path, safe_files.EVALUATION)
     try:
-        coverages = (_coverage(found.get(name)) for name in ("coverage", "calibrated_coverage"))
-        return Evaluated(float(found["epsilon"]), float(found["mean_reward"]), int(found["step"]), *coverages)
+        returns = tuple(map(float, found.get("returns", ())))
+        if not all(map(isfinite, returns)):
+            raise ValueError("a return is not finite")
+        return Evaluated(
+            float(found["epsilon"]),
+            float(found["mean_reward"]),
+            int(found["step"]),
+            _coverage(found.get("coverage")),
+            _coverage(found.get("calibrated_coverage")),
+            returns,
+        )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedFile(f"{path} contains no evaluation: {type(error).__name__}: {error}.") from error
 

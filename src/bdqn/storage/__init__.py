@@ -1,5 +1,5 @@
 """Files that survive crashes and resist malicious input: atomic writes, bounded reads, tables, checkpoints.
 
 May import: agents, config, learner, networks, qlearning.calibration, qlearning.finite_checks, replay.
-Only saved_agents and export know the learner.
+Only saved_agents, shared_agents and export know the learner.
 """

@@ -67,6 +67,24 @@ def write_directory(path: Path, files: Mapping[str, bytes]) -> None:
         folder.flush()
 
 
+def replace_directory(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write files to a directory, in place of the one that has its name, if any. At any moment one is complete."""
+    new, old = replacements(path)
+    discard(new)
+    write_directory(new, files)
+    discard(old)
+    if path.exists():
+        path.rename(old)  # until the next line both are complete, and neither has the final name
+    new.rename(path)
+    flush_directory(path.parent)
+    discard(old)
+
+
+def replacements(path: Path) -> tuple[Path, Path]:
+    """The directories that `replace_directory` makes beside a directory. A crash may leave them."""
+    return path.with_name(f"{TEMPORARY}new-{path.name}"), path.with_name(f"{TEMPORARY}old-{path.name}")
+
+
 def make_directory(path: Path) -> None:
     """Create a directory and its missing parents, and sync each to disk."""
     if not path.is_dir():

@@ -94,13 +94,25 @@ def write(
     score: float | None = None,
 ) -> Manifest:
     """Write a checkpoint. It appears under its name only when all files are on disk, the manifest last."""
+    manifest, files = to_files(step, about, members, segments, score)
+    atomic.write_directory(folder, files)
+    return manifest
+
+
+def to_files(
+    step: int,
+    about: Mapping[str, Any],
+    members: Mapping[str, bytes],
+    segments: Sequence[Segment] = (),
+    score: float | None = None,
+) -> tuple[Manifest, dict[str, bytes]]:
+    """Return a checkpoint's manifest, and all of its files in the order in which they are written."""
     manifest = Manifest(
         step, about, tuple(Entry.of(name, data) for name, data in members.items()), tuple(segments), score
     )
     text = state_files.to_json({"format": FORMAT, "bdqn": version("bdqn")} | asdict(manifest))
     seal = f"{sha256(text).hexdigest()}  {MANIFEST}\n".encode()
-    atomic.write_directory(folder, {**members, MANIFEST: text, CHECKSUM: seal})
-    return manifest
+    return manifest, {**members, MANIFEST: text, CHECKSUM: seal}
 
 
 def name_of(step: int, due: str = "") -> str:

@@ -6,7 +6,7 @@ Its replay buffer and its environments' states are not saved. `bdqn.storage.chec
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from bdqn.agents.bdqn import PosteriorSettings
 from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.config.resolve import Configuration, configure
 from bdqn.config.settings import SettingError, Supervision, build
+from bdqn.qlearning.calibration import Calibration
 from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, calibrations, checkpoint_files, state_files
 from bdqn.storage.checkpoint_files import CheckpointError, Manifest
@@ -30,30 +31,32 @@ if TYPE_CHECKING:
     from bdqn.learner import Learner
 
 AGENT = ("agent.json", "agent.safetensors")
+FILES = frozenset((*AGENT, checkpoint_files.MANIFEST, checkpoint_files.CHECKSUM, calibrations.NAME))
+CARD = "README.md"  # of a shared agent
 
 
 def save(learner: Learner, path: str | Path) -> None:
     """Save a learner's agent to a directory. Replaces an agent saved there before; anything else is refused."""
     folder = Path(path)
-    new = folder.with_name(f"{atomic.TEMPORARY}new-{folder.name}")
-    old = folder.with_name(f"{atomic.TEMPORARY}old-{folder.name}")
-    # The whole directory is replaced, so it may hold nothing else, except a partial save that a crash left.
-    complete = {*AGENT, checkpoint_files.MANIFEST, checkpoint_files.CHECKSUM}
-    known = {*complete, calibrations.NAME}
-    replaceable = names_in(folder) in (set(), complete, known)
-    if not (replaceable and all(names_in(left) <= known for left in (new, old))):
+    # The whole directory is replaced, so it may hold nothing else.
+    if not (replaceable(folder, FILES) and names_in(folder) in (set(), FILES - {calibrations.NAME}, FILES)):
         raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
     check_agent(learner.agent)
-    atomic.discard(new)
-    manifest = checkpoint_files.write(new, learner.num_timesteps, about(learner), agent_files(learner))
-    if learner.calibration is not None:
-        calibrations.write(new, learner.calibration, manifest)
-    atomic.discard(old)
-    if folder.exists():
-        folder.rename(old)  # until the next line both are complete, and neither has the final name
-    new.rename(folder)
-    atomic.flush_directory(folder.parent)
-    atomic.discard(old)
+    files = saved_files(learner.num_timesteps, about(learner), agent_files(learner), learner.calibration)
+    atomic.replace_directory(folder, files)
+
+
+def saved_files(
+    step: int, about: Mapping[str, Any], members: Mapping[str, bytes], calibration: Calibration | None
+) -> dict[str, bytes]:
+    """Return the files of a saved agent."""
+    manifest, files = checkpoint_files.to_files(step, about, members)
+    return files if calibration is None else {**files, calibrations.NAME: calibrations.to_bytes(calibration, manifest)}
+
+
+def replaceable(folder: Path, known: Set[str]) -> bool:
+    """Whether a directory, and what a crash left of replacing it before, holds nothing but known files."""
+    return all(names_in(place) <= known for place in (folder, *atomic.replacements(folder)))
 
 
 def load(
