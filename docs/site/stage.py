@@ -43,6 +43,7 @@ CONTENTS = {
         "Five minutes": "docs/notebooks/1-five-minutes",
         "Your own environment": "docs/notebooks/2-your-environment",
         "Thompson sampling and regret": "docs/notebooks/3-thompson-sampling",
+        "A posterior for an agent you already have": "docs/notebooks/4-attach",
         "Comparing exploration methods": "docs/notebooks/5-comparing",
     },
     "Reference": {

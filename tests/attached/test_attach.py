@@ -18,6 +18,7 @@ from bdqn.attached.discount import GammaWarning
 from bdqn.attached.posterior import AttachedPosterior
 from bdqn.attached.sources import transitions_of
 from bdqn.config.settings import SettingError
+from bdqn.qlearning.calibration import NotCalibrated
 
 GAMMA = 0.9
 Arrays = dict[str, NDArray[Any]]
@@ -186,6 +187,11 @@ def test_intervals_hold_gaussian_targets_as_often_as_they_say(attached: Attached
 
 
 @pytest.mark.filterwarnings("ignore::bdqn.attached.discount.GammaWarning")  # it is not what is tested
+def test_intervals_of_returns_are_refused(attached: AttachedPosterior) -> None:
+    with pytest.raises(NotCalibrated, match=r"What bdqn\.attach returns has no intervals of returns"):
+        attached.q_posterior(np.zeros(2)).interval()
+
+
 def test_calibration_notices_tails_that_a_gaussian_has_not(cleanrl: nn.Module) -> None:
     """A reward of 50 in one transition of 20: the noise is large on average, so narrow intervals hold nearly all."""
     data = walk()

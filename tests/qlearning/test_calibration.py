@@ -102,6 +102,12 @@ def test_coverage_counts_episodes_and_not_decisions() -> None:
     assert (found.held, found.episodes) == (0.5, 2)
 
 
+def test_a_calibration_is_shown_in_a_line() -> None:
+    """A notebook shows what `q_posterior` answers: not thousands of distances."""
+    shown = repr(ranks(39, []))
+    assert shown == "<Calibration: 39 of 40 episodes have known returns, 0 decisions>"
+
+
 def test_verdicts_allow_for_chance() -> None:
     assert str(Coverage(0.9, 0.31, 20)) == "90 % intervals hold 31 % of returns: overconfident"
     assert Coverage(0.9, 0.8, 20).verdict == "right, as far as 20 episodes tell"

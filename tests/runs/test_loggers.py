@@ -120,9 +120,11 @@ def test_in_python_too(tmp_path: Path) -> None:
 
 
 def test_unknown_loggers_are_answered_with_the_nearest(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    arguments = ["train", "--env", "CartPole-v1", "--steps", "10", "--out", str(tmp_path / "run"), "--quiet"]
+    arguments = ["train", "--env", "CartPole-v1", "--steps", "10", "--out", str(tmp_path / "run")]
     assert main([*arguments, "--log", "wandbb"]) == 2
-    assert "Unknown logger 'wandbb'; did you mean wandb" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "Unknown logger 'wandbb'; did you mean wandb" in told.err
+    assert told.out == "", "no run is announced that will not begin"
 
 
 def test_a_logger_whose_package_is_missing_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

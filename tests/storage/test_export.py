@@ -116,7 +116,7 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
     with pytest.raises(SettingError, match=r"Structured observations \(Dict, Tuple\) cannot be exported"):
         bdqn.export(small("ddqn", lambda: InADict(gym.make("CartPole-v1"))), onnx=tmp_path / "q.onnx")
-    with pytest.raises(SettingError, match="Say what to write"):
+    with pytest.raises(SettingError, match="Say what to write: onnx=FILE, torch_program=FILE"):
         bdqn.export(small("ddqn", lambda: gym.make("CartPole-v1")))
 
 
@@ -130,4 +130,4 @@ def test_the_command_exports_a_run(train: Train, tmp_path: Path, capsys: pytest.
     obs = torch.randn(9, 4).numpy()
     np.testing.assert_allclose(run(out, obs)[1], learner.q_posterior(obs).std, rtol=1e-4)
     assert main(["export", str(folder)]) == 2
-    assert "Say what to write" in capsys.readouterr().err
+    assert "Say what to write: --onnx FILE, --torch FILE" in capsys.readouterr().err

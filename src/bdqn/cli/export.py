@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bdqn.cli.common import RunFailed, load_to_play, say, user_errors
 from bdqn.cli.options import Parser
+from bdqn.config.settings import SettingError
 
 
 def run(argv: list[str]) -> int:
@@ -22,6 +23,8 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--best", action="store_true", help="use the run's best checkpoint instead of the newest")
     args = parser.parse(argv)
     files = {name: Path(path).absolute() for name, path in (("onnx", args.onnx), ("torch", args.torch)) if path}
+    if not files:
+        raise SettingError("Say what to write: --onnx FILE, --torch FILE, or both.")
 
     from bdqn.storage.export import ExportError, export, exportable
 

@@ -89,6 +89,8 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
         if taken >= steps and (finished or taken < config["steps"]):  # otherwise work may be due
             print(f"{run} has already taken {steps:,} decisions. To train for longer, use --steps N.")
             return 0
+        with user_errors():
+            loggers = loggers_of(args, folder)
         if not args.quiet:
             announce(learner, steps, schedule, run, options.max_minutes)
         notes = _notes(restored)
@@ -101,7 +103,7 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
                 steps,
                 schedule,
                 command=start.command,
-                loggers=loggers_of(args, folder),
+                loggers=loggers,
                 state=restored.run,
                 resumed=notes,
                 claim=claim,

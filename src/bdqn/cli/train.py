@@ -72,6 +72,8 @@ def run(argv: list[str]) -> int:
         )
     called = options.out if options.out is not None else str(folder.relative_to(start.here))
     with locked(folder, new=True) as claim:
+        with user_errors():
+            loggers = loggers_of(args, folder)
         if not args.quiet:
             announce(learner, steps, schedule, called, options.max_minutes)
         checkpoints = Checkpoints(
@@ -79,9 +81,7 @@ def run(argv: list[str]) -> int:
         )
         continuing = f"continue with {NextCommands(called, options.env).resume}"
         with user_errors(), disk_errors(then=lambda: continuing if holds_run(folder) else "try again"):
-            writer = RunWriter(
-                folder, learner, steps, schedule, command=start.command, loggers=loggers_of(args, folder), claim=claim
-            )
+            writer = RunWriter(folder, learner, steps, schedule, command=start.command, loggers=loggers, claim=claim)
         until = start.deadline(options.max_minutes)
         return run_training(learner, steps, writer, checkpoints, schedule, quiet=args.quiet, run=called, deadline=until)
 

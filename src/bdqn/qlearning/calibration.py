@@ -109,6 +109,9 @@ class Calibration:
     steps: int  # decisions that the agent had learned from: it is no calibration of what learns on
     distances: tuple[Array, ...]  # one array for each episode; empty where no return is known
 
+    def __repr__(self) -> str:
+        return f"<Calibration: {self.known} of {self.episodes} episodes have known returns, {self.steps:,} decisions>"
+
     @classmethod
     def of(cls, outcomes: Outcomes, steps: int) -> Calibration:
         """What these outcomes say; too few of them are refused."""

@@ -57,7 +57,7 @@ def export(learner: Learner, *, onnx: str | Path | None = None, torch_program: s
     it was tried on, as a share of the largest value.
     """
     if onnx is None and torch_program is None:
-        raise SettingError("Say what to write: --onnx FILE, --torch FILE, or both.")
+        raise SettingError("Say what to write: onnx=FILE, torch_program=FILE, or both.")
     module = exportable(learner)
     obs = _observations(learner)
     batch = torch.export.Dim("batch", min=1)
