@@ -88,6 +88,10 @@ def test_a_cleanrl_network_answers_all_questions(attached: AttachedPosterior, cl
     np.testing.assert_allclose(probabilities.sum(1), 1.0)
     assert attached.predict(obs)[0].tolist() == q.mean.argmax(1).tolist()
     assert attached.safe_action(obs, scale=3.0).tolist() == (q.mean - 3 * q.std).argmax(1).tolist()
+    bound = q.mean - 1.2815515655446004 * q.std
+    middle = float(np.median(bound)) + 1e-6
+    assert 0 < (bound >= middle).mean() < 1
+    np.testing.assert_array_equal(attached.safety(obs, threshold=middle, level=0.9).safe, bound >= middle)
     noisy = attached.safe_action(obs, scale=3.0, spread="predictive").tolist()
     assert noisy == (q.mean - 3 * q.predictive_std).argmax(1).tolist()
     assert attached.predict(obs, action_masks=[True, False])[0].tolist() == [0] * 50
