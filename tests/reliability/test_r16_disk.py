@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bdqn.runs.exit_codes import DISK_FULL
+from bdqn.runs.exit_codes import DISK_FULL, INTERRUPTED
 from support.cartpole import deterministic_files, go_on, saved, status, train
 from support.forks import NOTHING, Accident, Process, Server, wait_until
 
@@ -171,12 +171,9 @@ needs_small_disk = pytest.mark.skipif(shutil.which("unshare") is None, reason="u
 
 @needs_small_disk
 def test_on_a_disk_that_is_full_for_a_while_training_goes_on_and_nothing_is_lost(forks: Server, tmp_path: Path) -> None:
-    steps = 1_600
-    unharmed = tmp_path / "unharmed"
-    assert forks.run(*train(unharmed, steps)).code == 0
     with small_disk("2m") as disk:
         folder, filler = disk / "run", disk / "filler"
-        process = forks.start(*train(folder, steps))
+        process = forks.start(*train(folder, 100_000))  # it is stopped when all of this has been seen
         wait_until(lambda: saved(folder), process)
 
         def full() -> bool:
@@ -194,10 +191,14 @@ def test_on_a_disk_that_is_full_for_a_while_training_goes_on_and_nothing_is_lost
         assert process.poll() is None  # it trains on
         filler.unlink()
         wait_until(lambda: saved(folder) > before, process)
-        assert process.wait() == 0
+        wait_until(lambda: process.errors.count("works again") == process.errors.count("Training continues."), process)
+        process.send(signal.SIGINT)
+        assert process.wait() == INTERRUPTED
         told = process.errors.splitlines()
         assert len(told) <= 6  # of the tables, the checkpoints and the replay memory: once, and once that it is over
-        assert len(told) == 2 * sum("Training continues." in line for line in told)
+        steps = saved(folder) + 200
+        assert forks.run("resume", str(folder), "--quiet", "--steps", str(steps)).code == 0
+        assert forks.run(*train(unharmed := tmp_path / "unharmed", steps)).code == 0
         assert essential(deterministic_files(folder)) == essential(deterministic_files(unharmed))
         assert status(folder) == "finished"
         assert forks.run("inspect", str(folder)).code == 0
