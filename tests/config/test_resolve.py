@@ -116,6 +116,18 @@ def test_the_papers_numbers() -> None:
     assert {name: values[name] for name in table} == table
 
 
+@pytest.mark.parametrize("preset", ["default", "paper", "reference-code"])
+def test_on_atari_all_members_learn_from_everything_and_vote(preset: str) -> None:
+    """As in Osband et al. (2016), whose Atari agent the paper's Table 2 cites."""
+    values = configure("bootstrapped", "atari", preset).values
+    assert (values["mask_probability"], values["evaluation"]) == (1.0, "vote")
+
+
+@pytest.mark.parametrize("preset", ["paper", "reference-code"])
+def test_beside_the_papers_agent_noisynet_has_the_target_of_the_scores_that_it_cites(preset: str) -> None:
+    assert configure("noisy", "atari", preset).values["td_target"] == "max"
+
+
 def test_what_the_user_sets_wins_and_is_said_to_be_theirs() -> None:
     overrides = {"learning_rate": 0.5, "prior_var": 7.0, "protocol": "machado", "mlp_layers": 1}
     configuration = configure("bdqn", "atari", "paper", overrides)

@@ -130,3 +130,26 @@ def test_every_promise_of_reliability_names_its_own_test() -> None:
     for number, row in promises.items():
         tests = re.findall(rf"tests/reliability/test_r{int(number):02d}_\w+\.py", row)
         assert "not built yet" in row or (len(tests) == 1 and (ROOT / tests[0]).is_file()), row
+
+
+RIVALS = ["bbq", "bootstrapped", "dqn-counts", "dqn-cts", "linpsrl", "ls-dqn", "noisy", "ucbvi", "ucrl2"]
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rivals_page_numbers_its_deviations_and_says_what_it_costs(name: str) -> None:
+    page = text_of_page(ROOT / "docs" / "algorithms" / f"{name}.md")
+    sections = dict(part.split("\n", 1) for part in page.split("\n## ")[1:])
+    (deviations,) = (text for title, text in sections.items() if title.startswith("Deviations"))
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", deviations, flags=re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1)) != []
+    assert re.search(r"\d( ms|\.\d+ s|\d s)\b|\| \d", sections["Cost"]), "no time"
+    assert any("difference" in text or text.count("| `bdqn.") + text.count("`bdqn.") for text in sections.values())
+
+
+def test_every_rival_that_the_paper_names_is_in_the_map() -> None:
+    page = text_of_page(ROOT / "docs" / "paper-map.md")
+    section = page.split("## Rivals that the paper names")[1].split("\n## ")[0]
+    linked = set(re.findall(r"\(algorithms/([\w-]+)\.md\)", section))
+    assert linked == {*RIVALS, "dropout"} - {"linpsrl"}
+    assert "PixelCNN" in section
+    assert "Reactor" in section
