@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_DOCS := $(VENV)/.ready-docs
+BUILD := .venv-build
 BENCH := .venv-bench
 READY_BENCH := $(BENCH)/.ready
 
@@ -41,10 +42,13 @@ docs: $(READY_DOCS) browser
 agents: $(READY)
 	$(BIN)/python examples/agents.py
 
-# A source archive and a wheel, in dist/; the wheel is built from the archive, so both are complete.
-dist: $(READY_DEV)
+# A source archive and a wheel, in dist/; the wheel is built from the archive, so both are complete. An environment of
+# its own has the two packages that this takes, and none of what the wheel needs later.
+dist:
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation
+	test -x $(BUILD)/bin/python || $(PYTHON) -m venv $(BUILD)
+	$(BUILD)/bin/python -m pip install --quiet -c constraints.txt build setuptools
+	$(BUILD)/bin/python -m build --no-isolation
 
 bench: $(READY_BENCH)
 	$(BENCH)/bin/python benchmarks/bench.py
@@ -78,4 +82,4 @@ $(READY_BENCH): pyproject.toml constraints.txt benchmarks/requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) out build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BUILD) $(BENCH) out build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,18 +1,33 @@
 """Processor time per decision of some agents, interleaved, and as a ratio to the first:
 
 python benchmarks/cost.py --env CartPole-v1 --after 4000 --decisions 6000 --agents bdqn bdqn-explore
+
+Settings follow an agent's name: ddqn,precision=bfloat16
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from contextlib import suppress
+from typing import Any
 
 import torch
 
 import bdqn
 
 TURNS = 10
+
+
+def contestant(text: str) -> tuple[str, dict[str, Any]]:
+    """An agent and its settings."""
+    agent, *pairs = text.split(",")
+    settings: dict[str, Any] = dict(pair.split("=", 1) for pair in pairs)
+    for name, value in settings.items():
+        with suppress(json.JSONDecodeError):  # a word stays one
+            settings[name] = json.loads(value)
+    return agent, settings
 
 
 def main() -> None:
@@ -23,9 +38,10 @@ def main() -> None:
     parser.add_argument("--decisions", type=int, default=6_000, help="decisions to measure [%(default)s]")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    learners = {
-        agent: bdqn.make(agent, options.env, seed=0, threads=1).learn(options.after) for agent in options.agents
-    }
+    learners = {}
+    for text in options.agents:
+        agent, settings = contestant(text)
+        learners[text] = bdqn.make(agent, options.env, seed=0, threads=1, **settings).learn(options.after)
     spent = dict.fromkeys(learners, 0.0)
     for _ in range(TURNS):
         for agent, learner in learners.items():

@@ -39,6 +39,7 @@ napoleon_numpy_docstring = False
 nitpicky = True
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # the theme's own underlines names of modules
 html_title = f"bdqn {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]

@@ -54,7 +54,7 @@ def kind(one: Setting) -> str:
         return "`true`, `false`"
     number = "number" if float in kinds else "integer" if int in kinds else "text"
     low, high = one.minimum, one.maximum
-    span = "" if low is None else f" ≥ {low}" if high is None else f", {low} to {high}"
+    span = "" if low is None else f"\u00a0≥\u00a0{low}" if high is None else f", {low} to {high}"
     return f"{number}{span}{', or `none`' if NoneType in kinds else ''}"
 
 

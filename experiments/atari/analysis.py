@@ -6,16 +6,19 @@ Reads the CSV files of results/ only: python experiments/atari/analysis.py
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from bdqn.report import stats
 from bdqn.report.collect import read_rows
-from bdqn.report.experiment import Page
+from bdqn.report.experiment import Page, Study
+from bdqn.report.figures import label, look
 from bdqn.sweep.plan import FULL, Sweep, read_scales
 
 FILES = {
+    "Pong, from start to end": "pong.toml",
     "Two games, small": "small.toml",
     "The paper's 15 games": "sweep.toml",
     "Rivals on these games": "rivals.toml",
@@ -26,6 +29,7 @@ FILES = {
     "Atlantis, five more times": "atlantis_repeated.toml",
     "Atlantis without the frame limit": "atlantis.toml",
 }
+Rows = Sequence[Mapping[str, str]]
 LEVEL = 0.9  # of the intervals of random scores
 MNIH = {  # what random actions score: Mnih et al. (2015), extended data table 2
     "Alien": 227.8,
@@ -70,6 +74,46 @@ def say_random_scores(page: Page) -> None:
     page.cells(cells)
 
 
+BELIEF = {  # what details.py keeps at each refit, and how the figure calls it
+    "posterior/std_mean": "posterior std of Q, mean over screens",
+    "posterior/draw_differs": "share of draws that act differently from the mean",
+}
+
+
+def say_details(page: Page, study: Study) -> None:
+    """What details.py kept beside scores: a table with a column per run, and how the belief changed."""
+    rows = read_rows(page.results / "pong" / "details.csv")
+    if not rows:
+        return
+    runs = dict.fromkeys((row["group"], row["seed"]) for row in rows)
+    values = {(row["what"], row["group"], row["seed"]): row["value"] for row in rows}  # of several, the last
+    cells = [["", *(f"{group}, seed {seed}" for group, seed in runs)]]
+    for what in dict.fromkeys(row["what"] for row in rows if row["what"] not in BELIEF):
+        cells.append([what, *(f"{float(values.get((what, *run), 'nan')):,g}".replace("nan", "-") for run in runs)])
+    page.cells(cells)
+    page.figure("pong-belief.png", belief_figure(rows, study))
+
+
+def belief_figure(rows: Rows, study: Study) -> Figure:
+    """Returns, and below them what the posterior said meanwhile."""
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    top, *others = figure.subplots(1 + len(BELIEF), sharex=True)
+    for place, group in enumerate(study.found.groups):
+        for result in study.found.results:
+            if result.group == group:
+                top.plot(result.step, result.curve, **look(place), label=f"{group}, seed {result.seed}")
+        for axes, what in zip(others, BELIEF, strict=True):
+            own = [row for row in rows if (row["what"], row["group"]) == (what, group)]
+            if own:
+                axes.plot([float(r["step"]) for r in own], [float(r["value"]) for r in own], **look(place), label=group)
+    label(top, "", "return, mean of 100 episodes")
+    for axes, what in zip(others, BELIEF.values(), strict=True):
+        axes.set_title(what, fontsize="medium")
+        axes.set_ylim(bottom=0)
+    others[-1].set_xlabel("decisions")
+    return figure
+
+
 page = Page(__file__)
 page.say("# Bayesian DQN and Double DQN on Atari")
 for title, file in FILES.items():
@@ -83,5 +127,7 @@ for title, file in FILES.items():
     if study.found.groups:
         page.compare(study.found, "ddqn" if "ddqn" in study.found.groups else study.found.groups[0])
     page.curves(f"{file.removesuffix('.toml')}.png", study.found)
+    if file == "pong.toml":
+        say_details(page, study)
 say_random_scores(page)
 page.write()

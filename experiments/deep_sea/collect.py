@@ -10,18 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from bdqn.report.collect import collect, first_where
+from bdqn.report.growth import solved_at, treasure_found
 
 OWN = Path(__file__).parent / "results" / "solved.csv"
 
 
 def figures_of(env: str, returns: np.ndarray) -> tuple[int, int | str, int | str, str]:
-    """How many episodes, the first with the treasure, the one at which bsuite calls it solved, and how it ended.
-
-    bsuite: solved as soon as fewer than nine tenths of all episodes so far were bad.
-    """
-    found = returns > 0.5
-    bad = np.cumsum(~found) / np.arange(1, len(found) + 1)
-    return len(found), first_where(found), first_where(bad < 0.9), f"{found[-100:].mean():.2f}"
+    """How many episodes, the first with the treasure, the one at which bsuite calls it solved, and how it ended."""
+    found = treasure_found(returns)
+    return len(found), first_where(found), solved_at(returns), f"{found[-100:].mean():.2f}"
 
 
 if __name__ == "__main__":

@@ -5,23 +5,25 @@ Reads the CSV files of results/ only: python experiments/exploration_suite/analy
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from problems import bounds
 
 from bdqn.report import stats
-from bdqn.report.collect import read_rows
 from bdqn.report.compare import Comparison, read_results
-from bdqn.report.experiment import Page
+from bdqn.report.experiment import Page, short
 from bdqn.report.figures import scores_figure
 
 LEVEL = 0.9
-DEFAULT, PLAIN = "bdqn-explore", "bdqn"
+DEFAULT, PLAIN, MODEST = "bdqn-explore", "bdqn", "modest"
 SPARSE = {  # name of a figure: its title, and the files with its runs
     "sparse": ("Problems on which the method was found", ["sparse.toml"]),
     "held_out": ("Held-out problems", ["held_out.toml", "held_out_rivals.toml"]),
     "held_out_minigrid": ("Held-out problems of MiniGrid", ["held_out_minigrid.toml"]),
 }
 Areas = dict[int, float]  # by seed
+Runs = tuple[str, Sequence[Comparison]]  # a group, and where its runs are
 
 
 def normalised(found: Comparison, group: str, env: str) -> Areas:
@@ -45,10 +47,6 @@ def interval_over(page: Page, problems: dict[str, Areas]) -> tuple[float, float,
 def text(points: tuple[float, float, float]) -> str:
     mean, low, high = points
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
-
-
-def short(env: str) -> str:
-    return env.removeprefix("bdqn/").rpartition("-v")[0]
 
 
 def say_sparse(page: Page, name: str, files: list[str]) -> None:
@@ -80,25 +78,7 @@ def say_sparse(page: Page, name: str, files: list[str]) -> None:
     if any(points.values()):
         figure = scores_figure(points, "normalised area (0: random policy, 1: optimum)")
         page.figure(f"{name}.png", figure)
-    say_episodes(page, found)
-
-
-def say_episodes(page: Page, found: Comparison) -> None:
-    """When each seed first found something, and when it had solved the problem."""
-    rows = read_rows(page.results / "episodes.csv")
-    lines = [["environment", "agent", "first found in episode", "solved in episode", "episodes in all"]]
-    for env in found.envs:
-        for group in found.groups:
-            mine = sorted((r for r in rows if (r["env"], r["group"]) == (env, group)), key=lambda r: int(r["seed"]))
-            if mine:
-                cells = (", ".join(row[name] or "-" for row in mine) for name in ("first", "solved", "episodes"))
-                lines.append([short(env), group, *cells])
-    if len(lines) > 1:
-        page.say(
-            "Episodes, one number per seed. Found: an episode with a quarter of the optimum. Solved: 20 in a row that\n"
-            "average 80 % of it."
-        )
-        page.cells(lines)
+    page.episodes("episodes.csv", found.envs, found.groups)
 
 
 def say_ablation(page: Page) -> None:
@@ -123,24 +103,48 @@ def say_ablation(page: Page) -> None:
 
 
 def say_dense(page: Page) -> None:
-    """The default's area over plain Bayesian DQN's, paired by seed."""
+    """The default's area over plain Bayesian DQN's."""
     found = page.read("dense_explore.toml").found
     parts = [found, *(page.read(file).found for file in ("dense_more.toml", "dense_asterix.toml", "dense.toml"))]
     parts.append(read_results(page.folder.parent / "deep_cost" / "results"))
-    lines = [["environment", "seeds", f"`{PLAIN}`", f"`{DEFAULT}`", "ratio"]]
-    ratios: dict[str, Areas] = {}
-    for env in found.envs:
-        floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
-        ours, theirs = (
-            {run.seed: run.area - floor for part in parts for run in part.of(group, env)} for group in (DEFAULT, PLAIN)
-        )
-        both = sorted(set(ours) & set(theirs))
+    say_ratios(page, found.envs, (DEFAULT, parts), (PLAIN, parts))
+
+
+def say_boldness(page: Page) -> None:
+    """The default with and without bold draws: normalised areas where rewards are sparse, ratios where they are not."""
+    modest, *whole = (page.read(file).found for file in ("boldness.toml", "sparse.toml", "held_out.toml"))
+    lines = [["environment", "with bold draws", "without", "difference"]]
+    for env in modest.envs:
+        with_them = {seed: area for found in whole for seed, area in normalised(found, DEFAULT, env).items()}
+        without = normalised(modest, MODEST, env)
+        both = sorted(set(with_them) & set(without))
         if len(both) > 1:
-            ratios[env] = {seed: ours[seed] / theirs[seed] for seed in both}
-            columns = (theirs, ours, ratios[env])
-            cells = (text(interval(page, {seed: areas[seed] for seed in both})) for areas in columns)
-            lines.append([env, str(len(both)), *cells])
+            lost = {seed: with_them[seed] - without[seed] for seed in both}
+            columns = ({seed: areas[seed] for seed in both} for areas in (with_them, without, lost))
+            lines.append([short(env), *(text(interval(page, areas)) for areas in columns)])
     if len(lines) > 1:
+        page.say(f"Normalised area, paired by seed ({LEVEL:.0%}).")
+        page.cells(lines)
+    modest, bold = (page.read(file).found for file in ("boldness_dense.toml", "dense_explore.toml"))
+    say_ratios(page, modest.envs, (DEFAULT, [bold]), (MODEST, [modest]))
+
+
+def say_ratios(page: Page, envs: Sequence[str], ours: Runs, theirs: Runs) -> None:
+    """Areas of one group over those of another, paired by seed."""
+    lines = [["environment", "seeds", f"`{theirs[0]}`", f"`{ours[0]}`", "ratio"]]
+    ratios: dict[str, Areas] = {}
+    for env in envs:
+        floor = -500.0 if env == "Acrobot-v1" else 0.0  # returns there are negative: counted from the worst
+        own, other = (
+            {run.seed: run.area - floor for part in parts for run in part.of(group, env)}
+            for group, parts in (ours, theirs)
+        )
+        both = sorted(set(own) & set(other))
+        if len(both) > 1:
+            ratios[env] = {seed: own[seed] / other[seed] for seed in both}
+            cells = ({seed: areas[seed] for seed in both} for areas in (other, own, ratios[env]))
+            lines.append([env, str(len(both)), *(text(interval(page, areas)) for areas in cells)])
+    if ratios:
         page.say("Area under the learning curve, paired by seed (Acrobot: counted from -500, the worst return).")
         page.cells(lines)
         page.points([f"Mean of the ratios over these {len(ratios)} problems: {text(interval_over(page, ratios))}."])
@@ -155,6 +159,8 @@ page.say("## One part switched off")
 say_ablation(page)
 page.say("## Dense problems")
 say_dense(page)
+page.say("## With and without bold draws")
+say_boldness(page)
 page.say("## Space Invaders: one part switched off, or wider")
 page.compare(page.read("space_invaders.toml").found, PLAIN, LEVEL)
 page.write()

@@ -88,6 +88,24 @@ def test_stop_at_goes_by_the_latest_evaluation_where_there_is_one(train: Train) 
     assert saved(folder) == ["gen-000000000150"]
 
 
+# --- by episodes ----------------------------------------------------------------------------------------------
+
+
+def test_max_episodes_ends_the_run_and_changes_nothing_before(capsys: pytest.CaptureFixture[str], train: Train) -> None:
+    whole = train("whole", steps=600)
+    folder = train("run", "--max-episodes", "7", steps=600)
+    printed = capsys.readouterr().out
+    rows = (folder / "episodes.csv").read_text().splitlines()
+    assert rows == (whole / "episodes.csv").read_text().splitlines()[:8]
+    steps = int(rows[-1].split(",")[0])
+    assert f"Reached 7 episodes after {steps:,} decisions." in printed
+    assert (status(folder), saved(folder)[-1]) == ("finished", f"gen-{steps:012d}")
+    assert main(["resume", str(folder), "--quiet"]) == 0  # it has come to its end, and stays there
+    assert saved(folder)[-1] == f"gen-{steps:012d}"
+    assert main(["resume", str(folder), "--max-episodes", "none", "--quiet"]) == 0
+    assert (folder / "episodes.csv").read_bytes() == (whole / "episodes.csv").read_bytes()
+
+
 # --- the same command again -----------------------------------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ def test_damage_is_named_and_gives_exit_code_1(capsys: pytest.CaptureFixture[str
     data[-1] ^= 1
     path.write_bytes(data)
     text = inspect(capsys, run, code=1)
-    assert f"  DAMAGED: {path} is damaged" in text
+    assert f"  CANNOT BE READ: {path} is damaged" in text
     assert text.count(SOUND) == 2
     assert [len(report["problems"]) for report in reports(capsys, run, code=1)] == [0, 0, 1]
 
@@ -128,7 +128,7 @@ def test_a_damaged_manifest_is_all_that_can_be_said(capsys: pytest.CaptureFixtur
     (folder / name).write_bytes((folder / name).read_bytes().replace(b"a", b"b", 1))
     (report,) = reports(capsys, folder, code=1)
     assert report.keys() == {"path", "problems"}
-    assert "DAMAGED" in inspect(capsys, folder, code=1)
+    assert "CANNOT BE READ" in inspect(capsys, folder, code=1)
 
 
 def test_a_damaged_or_missing_segment_is_named(capsys: pytest.CaptureFixture[str], run: Path) -> None:

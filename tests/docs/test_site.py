@@ -37,10 +37,10 @@ def test_every_page_is_in_the_sidebar_and_the_other_way_round(stage: ModuleType)
 
 def test_links_to_the_readme_and_to_directories_lead_to_their_pages(stage: ModuleType) -> None:
     pages = stage.own_pages()
-    assert "[non-goals](../../code.md#goals-and-non-goals)" in pages["docs/algorithms/dqn.md"]
+    assert "[which file does what](../code.md#how-to-read-the-code)" in pages["docs/adding-an-agent.md"]
     assert "[decisions](decisions/README.md)" in pages["docs/README.md"]
     assert pages["index.md"].startswith("# bdqn: Bayesian DQN\n")
-    assert "## Goals and non-goals" in pages["code.md"]
+    assert "What to change where" in pages["code.md"]
 
 
 def test_settings_presets_and_commands_are_those_of_the_code(stage: ModuleType) -> None:
@@ -48,6 +48,7 @@ def test_settings_presets_and_commands_are_those_of_the_code(stage: ModuleType) 
     named = set(re.findall(r"^\| `(\w+)` \|", pages["reference/settings.md"], re.MULTILINE))
     classes = [Training, *(recipe.settings for recipe in AGENTS.values())]
     assert {name for cls in classes for name in settings_of(cls)} <= named
+    assert "integer\u00a0≥\u00a01 |" in pages["reference/settings.md"], "the sign stays beside its number"
     assert "| `gamma` | number, 0 to 1 | 0.99 | discount factor |" in pages["reference/settings.md"]
     assert all(f"## `{name}`\n" in pages["reference/presets.md"] for name in preset_names())
     assert "| `posterior_batch_size` | 100000 |" in pages["reference/presets.md"]
@@ -58,7 +59,20 @@ def test_the_gallery_shows_every_experiment_with_a_figure_if_it_has_one(stage: M
     page = stage.generated_pages()["reference/experiments.md"]
     for folder in (path.parent for path in (ROOT / "experiments").glob("*/README.md")):
         assert f"(/experiments/{folder.name}/README.md)" in page
-        assert (f"(/experiments/{folder.name}/results/" in page) == any(folder.glob("results/**/*.png"))
+        figures = [path.relative_to(folder) for path in folder.glob("results/**/*.png")]
+        shows = "![" in (folder / "README.md").read_text()
+        findings = shows or any("quick" not in path.parts for path in figures)
+        assert (f"(/experiments/{folder.name}/results/" in page) == findings
+
+
+def test_a_trial_run_has_no_figure_in_the_gallery_unless_its_page_has(stage: ModuleType, tmp_path: Path) -> None:
+    gallery = importlib.import_module("gallery")
+    (tmp_path / "results" / "quick").mkdir(parents=True)
+    (tmp_path / "results" / "quick" / "a.png").touch()
+    assert gallery.figure(tmp_path, "# Title\n") is None
+    assert gallery.figure(tmp_path, "![It](results/quick/a.png)") == "results/quick/a.png"
+    (tmp_path / "results" / "z.png").touch()
+    assert gallery.figure(tmp_path, "# Title\n") == "results/z.png"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])

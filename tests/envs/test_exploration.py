@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 
 from bdqn.envs import make_env
 from bdqn.envs.catalog import EXPLORATION
-from bdqn.envs.exploration import Cliff, Grid, KeyDoor, Lock, NChain, RiverSwim, SwingUp, Tabular
+from bdqn.envs.exploration import BinaryTree, Cliff, Grid, KeyDoor, Lock, NChain, RiverSwim, SwingUp, Tabular
 from bdqn.envs.state import get_state, set_state
 
 RIGHT, LEFT, UP, DOWN = range(4)
@@ -45,6 +45,7 @@ def test_gymnasium_has_no_complaint(name: str) -> None:
         (KeyDoor(4, 4), [LEFT, DOWN] * 2 + [RIGHT, UP] * 3, 1.0),
         (NChain(50), [1] * 59, 11.0),
         (NChain(50, near_reward=1.0), [0] * 59, 58.0),
+        (NChain(100), [1] * 109, 11.0),
     ],
 )
 def test_the_best_policy_collects_the_optimum(env: Tabular, actions: list[int], best: float) -> None:
@@ -102,6 +103,28 @@ def test_the_lock_pays_for_wrong_numbers_too() -> None:
     assert env.optimal_return == 1.0
     chance = sum(3.0**-k * (1 - 1 / 3) * 0.01 * (4 - k) for k in range(4)) + 3.0**-4
     assert env.random_return == pytest.approx(chance)
+
+
+def test_one_sequence_of_the_tree_pays() -> None:
+    env = BinaryTree(6)
+    right = [int(action) for action in env.goes_on]
+    assert play(env, right) == (1.0, True, False)
+    assert [int(env.outcomes((2 * at,), action)[0].state[0]) for at, action in enumerate(right)] == [2, 4, 6, 8, 10, 12]
+    for length in range(6):
+        assert play(env, [*right[:length], 1 - right[length]]) == (0.0, True, False)
+        assert env.observe(env._state) == 2 * length + 1, "ends have odd numbers"
+    assert (env.optimal_return, env.random_return) == (1.0, 2.0**-6)
+
+
+def test_the_mapping_seed_draws_the_sequence_of_the_tree() -> None:
+    sequences = {tuple(BinaryTree(20, mapping_seed=seed).goes_on) for seed in range(20)}
+    assert len(sequences) == 20
+    assert (BinaryTree(20, mapping_seed=3).goes_on == BinaryTree(20, mapping_seed=3).goes_on).all()
+
+
+@pytest.mark.parametrize(("name", "size"), [("NChain100", 100), ("BinaryTree10", 10), ("BinaryTree250", 250)])
+def test_ids_name_the_sizes(name: str, size: int) -> None:
+    assert make_env(f"bdqn/{name}-v0").unwrapped.size == size  # type: ignore[attr-defined]
 
 
 def test_the_river_is_that_of_the_literature() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import signal
 import sys
 import warnings
@@ -71,6 +73,42 @@ def train(env: str) -> None:
 @pytest.mark.parametrize("env", ["CartPole-v1", "MinAtar/Breakout-v1"])
 def test_it_trains_and_its_weights_stay_in_float32(env: str) -> None:
     elsewhere(train, env)
+
+
+def compare_copies_with_autocast(agent: str) -> None:
+    """What passes without gradients use instead of the weights is what autocast would have made of them just then."""
+    learner = recorded("MinAtar/Breakout-v1", agent, precision="bfloat16", target_update_interval=100)
+    obs = torch.from_numpy(learner.agent.replay.sample(32, np.random.default_rng(0)).obs)
+    for _ in range(3):
+        learner.learn(60)  # updates, and copies to the target network
+        for network in (learner.agent.online, learner.agent.target):
+            with torch.no_grad():
+                found = network.features(obs)
+            assert torch.equal(found, network.features(obs).detach())  # with gradients autocast casts each weight
+            assert {value.dtype for value in network.parameters()} == {torch.float32}
+    first = learner.agent.online.state_dict()
+    learner.agent.online.load_state_dict({name: value + 1 for name, value in first.items()})
+    with torch.no_grad():
+        assert not torch.equal(learner.agent.online.features(obs), found)
+
+
+@pytest.mark.parametrize("agent", ["ddqn", "bdqn", "noisy", "bootstrapped"])
+def test_copies_of_weights_follow_the_weights(agent: str) -> None:
+    elsewhere(compare_copies_with_autocast, agent)
+
+
+def new_pages_per_update() -> float:
+    learner = recorded("ALE/Pong-v5", "ddqn", precision="bfloat16")
+    learner.learn(80)  # the memory that it needs is there now
+    before, updates = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, learner.agent.updates
+    learner.learn(80)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / (learner.agent.updates - updates)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries cannot be told to keep memory")
+def test_an_update_uses_the_memory_of_the_one_before() -> None:
+    """Copies of the dense layer alone are thousands of pages, and clearing those took a fifth of a decision."""
+    assert elsewhere(new_pages_per_update) < 100
 
 
 # --- processors that forbid it --------------------------------------------------------------------------------

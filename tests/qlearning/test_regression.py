@@ -11,6 +11,7 @@ import torch
 import bdqn
 from bdqn.bayes.posterior import Moments
 from bdqn.qlearning.last_layer import NEVER
+from bdqn.replay.duplicates import Recurrence
 
 SMALL: dict[str, Any] = {"env_kwargs": {"size": 4}, "features": 16, "prior_features": 16, "learning_starts": 100}
 
@@ -22,7 +23,7 @@ def test_transitions_that_differ_make_the_sums_of_all_transitions(in_sync: bool,
     learner = bdqn.make("bdqn-explore", "bdqn/Grid-v0", num_envs=2, n_steps=n_steps, **SMALL).learn(300)
     agent = learner.agent
     source, head, targets = agent.last_layer._source, agent.online.head, agent.targets
-    source.adapt(uses_frozen=in_use)
+    source.adapt(Recurrence(), uses_frozen=in_use)
     if not in_sync:
         agent.update()
     assert targets.in_sync == in_sync

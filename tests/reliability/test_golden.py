@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from bdqn.storage.checkpoint_files import CheckpointError
 from bdqn.storage.checkpoints import Checkpoints
 from bdqn.storage.migrations import FORMAT
 from support.forging import Change, forge, forge_json, manifest_of
-from support.golden import GOLDEN, OBSERVATIONS, STEPS
+from support.golden import GOLDEN, OBSERVATIONS, SETTINGS, STEPS
 
 # When there is another format, its golden directory stands beside this one, and both are tested.
 OF_0_1 = GOLDEN / "format-3"
@@ -78,6 +79,31 @@ def test_it_comes_back_mid_episode_with_its_replay(run: Path) -> None:
     assert restored.damaged == ()
     assert len(restored.learner.agent.replay) > 250
     restored.learner.learn(150)  # past a refit
+
+
+def test_it_is_evaluated_and_watched(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--episodes", "2"]) == 0
+    assert f"after {STEPS:,} decisions" in capsys.readouterr().out
+    page = tmp_path / "watch.html"
+    assert main(["watch", str(run), "--out", str(page), "--max-steps", "5"]) == 0
+    assert "5 decisions" in capsys.readouterr().out
+    assert "Belief about Q" in page.read_text()
+
+
+def test_a_run_of_today_has_its_files_columns_and_keys(tmp_path: Path) -> None:
+    """More may be added."""
+    assert main(["train", *SETTINGS, "--out", str(tmp_path / "run")]) == 0
+    golden, now = OF_0_1 / "run", tmp_path / "run"
+    for path in filter(Path.is_file, golden.iterdir()):
+        assert (now / path.name).is_file()
+    for table in golden.glob("*.csv"):
+        line = 1 if table.name == "monitor.csv" else 0  # a heading precedes its columns
+        before, after = ((one / table.name).read_text().splitlines()[line].split(",") for one in (golden, now))
+        assert set(before) <= set(after), table.name
+    before, after = (tomllib.loads((one / "config.toml").read_text()) for one in (golden, now))
+    assert before.keys() <= after.keys()
+    for section in ("schedule", "settings"):
+        assert before[section].keys() <= after[section].keys()
 
 
 def test_it_goes_on_as_a_run(run: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from bdqn.cli import main
 from bdqn.report.compare import read_comparison, read_results
 from bdqn.report.figures import curves_figure
+from bdqn.report.growth import growth_figure, read_published, solved_at, solved_by_size
 
 ENV, OTHER = "CartPole-v1", "Acrobot-v1"
 Returns = list[float]
@@ -420,3 +421,77 @@ def test_a_sweep_that_has_just_begun(tmp_path: Path, capsys: pytest.CaptureFixtu
     folder.add("old", ENV, 0, [])
     assert main(["compare", str(folder.folder)]) == 2
     assert "no trial has a finished episode yet" in capsys.readouterr().err
+
+
+# --- published lines ------------------------------------------------------------------------------------------------
+
+
+def deep_sea(folder: Path) -> Folder:
+    """One group solves N = 10 and 20 at their eleventh and thirty-first episode, another only one of two runs."""
+    sweep = Folder(folder)
+    for seed in range(2):
+        sweep.add("new", "bdqn/DeepSea10-v0", seed, [0.0] * 9 + [0.99] * 50)
+        sweep.add("new", "bdqn/DeepSea20-v0", seed, [0.0] * 27 + [0.99] * 50)
+        sweep.add("old", "bdqn/DeepSea10-v0", seed, [0.99 * seed] * 59)
+    return sweep
+
+
+def test_solved_means_that_a_tenth_of_all_episodes_found_the_treasure() -> None:
+    assert solved_at(np.array([0.0] * 27 + [0.99] * 50)) == 31, "three of thirty are a tenth, four of 31 are more"
+    assert solved_at(np.array([0.99, 0.0])) == 1
+    assert solved_at(np.array([0.0, 0.5, 0.0])) == ""
+
+
+def test_published_numbers_are_those_of_their_sources() -> None:
+    """10^-0.5 100^3 and 10^-0.95 100^2.5; a million decisions of 100 to an episode."""
+    at_100 = {other.name: float(other.episodes[other.sizes == 100][0]) for other in read_published()}
+    assert at_100 == {
+        "bootstrapped DQN with priors": pytest.approx(316_228, rel=1e-5),
+        "Successor Uncertainties": pytest.approx(11_220, rel=1e-4),
+        "HyperAgent's budget": 10_000,
+    }
+    assert all(word for other in read_published() for word in (other.source, other.where, other.meaning))
+
+
+def test_published_lines_are_drawn_beside_our_runs_and_name_their_sources(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = deep_sea(tmp_path / "sweep")
+    assert main(["compare", str(sweep.folder)]) == 0
+    plain, tables = capsys.readouterr().out, (sweep.folder / "tables.csv").read_bytes()
+    assert "Janz" not in plain
+    assert not (sweep.folder / "published.png").exists()
+    assert main(["compare", str(sweep.folder), "--published"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "new: episodes to solve grow as N^1.49 (90 %: 1.49 to 1.49), over N = 10 (2 runs), 20 (2 runs)." in output
+    assert "No size was solved on all runs by old: no growth to fit." in output
+    assert (
+        "bootstrapped DQN with priors (Osband et al. 2018, as drawn by Janz et al. 2019): 0.32 N^3 episodes" in output
+    )
+    assert "Successor Uncertainties (Janz et al. 2019): 0.11 N^2.5 episodes, N = 20 to 180." in output
+    assert "Read in github.com/szrlee/HyperAgent" in output
+    assert (sweep.folder / "published.png").stat().st_size > 10_000
+    assert (sweep.folder / "tables.csv").read_bytes() == tables
+
+
+def test_the_legend_of_published_lines_names_their_sources_and_they_end_where_our_runs_do() -> None:
+    runs = [("bdqn/DeepSea50-v0", "new", 900), ("CartPole-v1", "new", 7), ("bdqn/StochasticDeepSea20-v0", "new", 8)]
+    solved = solved_by_size(runs)
+    assert {group: {size: list(at) for size, at in sizes.items()} for group, sizes in solved.items()} == {
+        "new": {50: [900.0]}
+    }
+    figure, _ = growth_figure(solved, np.random.default_rng(0))
+    lines = {str(line.get_label()): line.get_xdata() for line in figure.axes[0].lines}
+    assert set(lines) == {
+        "new",
+        "bootstrapped DQN with priors (0.32 N^3): Osband et al. 2018, as drawn by Janz et al. 2019",
+        "Successor Uncertainties (0.11 N^2.5): Janz et al. 2019",
+        "HyperAgent's budget: Li et al. 2024",
+    }
+    assert {float(np.max(x)) for x in lines.values()} == {50.0}  # type: ignore[arg-type]
+
+
+def test_published_lines_need_runs_of_deep_sea(sweep: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(sweep.folder), "--published"]) == 2
+    assert "--published needs runs of DeepSea under ids that name the size" in capsys.readouterr().err
+    assert not (sweep.folder / "tables.csv").exists()

@@ -35,8 +35,10 @@ def test_after_python_m_bdqn_the_printed_commands_work_with_a_module_of_the_curr
     printed = shell(" ".join([program, *SMALL]))
     (resume,) = re.findall(r"if interrupted +(.*) continues", printed)
     (evaluate,) = re.findall(r"Evaluate it: (.*)", printed)
+    (watch,) = re.findall(r"Watch it: (.*)", printed)
     assert "has already taken 300 decisions" in shell(resume)
     assert "ddqn on my_envs:Mine-v0 after 300 decisions" in shell(f"{evaluate} --episodes 1")
+    assert "watch.html" in shell(f"{watch} --max-steps 5")
 
 
 def test_a_hint_begins_as_the_command_did(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

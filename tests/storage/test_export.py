@@ -131,3 +131,20 @@ def test_the_command_exports_a_run(train: Train, tmp_path: Path, capsys: pytest.
     np.testing.assert_allclose(run(out, obs)[1], learner.q_posterior(obs).std, rtol=1e-4)
     assert main(["export", str(folder)]) == 2
     assert "Say what to write: --onnx FILE, --torch FILE" in capsys.readouterr().err
+
+
+def test_the_command_replaces_no_file_without_being_told(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, new = tmp_path / "mine.pt2", tmp_path / "new.onnx"
+    mine.write_bytes(b"mine")
+    command = ["export", str(saved), "--onnx", str(new), "--torch", str(mine)]
+    assert main(command) == 2
+    assert f"--torch {mine} exists: choose another file, or pass --replace." in capsys.readouterr().err
+    assert mine.read_bytes() == b"mine"
+    assert not new.exists()
+    assert main([*command, "--replace"]) == 0
+    assert mine.read_bytes() != b"mine"
+    for torch_file, problem in ((new, "name the same file"), (saved, "is a directory: name a file in it")):
+        assert main([*command[:5], str(torch_file), "--replace"]) == 2
+        assert problem in capsys.readouterr().err

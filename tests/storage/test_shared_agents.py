@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +12,7 @@ import bdqn
 from bdqn.cli import main
 from bdqn.storage.saved_agents import CARD, FILES
 from support.cli import Train
-from support.small import small
-
-HUB_OFFLINE = """
-import sys
-from bdqn.cli import main
-
-for line in sys.stdin:
-    print(main(line.split()), flush=True)
-"""
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    small("bdqn", "CartPole-v1").learn(100).save(tmp_path / "saved")
-    return tmp_path / "saved"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+from support.files import contents
 
 
 def test_a_run_is_pushed_pulled_evaluated_and_watched(
@@ -108,6 +87,22 @@ def test_nothing_is_overwritten_without_being_told(
     assert (there / "notes.txt").read_text() == "mine"
 
 
+def test_saving_over_a_shared_agent_says_what_to_do_and_keeps_its_card(saved: Path, tmp_path: Path) -> None:
+    there, new = tmp_path / "there", tmp_path / "new"
+    assert main(["push", str(saved), str(there)]) == 0
+    before = contents(there)
+    learner = bdqn.load(there).learn(50)
+    with pytest.raises(FileExistsError, match=r"model card \(README.md\) would not describe this one") as refused:
+        learner.save(there)
+    assert contents(there) == before
+    learner.save(new)
+    command = f"bdqn push OTHER-PATH {there} --replace"
+    assert command in str(refused.value)
+    assert main(command.replace("OTHER-PATH", str(new)).split()[1:]) == 0
+    assert contents(there)["agent.safetensors"] == contents(new)["agent.safetensors"] != before["agent.safetensors"]
+    assert "| decisions | 150 |" in (there / CARD).read_text()
+
+
 def test_only_an_agents_own_files_are_pulled_and_hostile_ones_are_refused(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,40 +133,3 @@ def test_only_an_agents_own_files_are_pulled_and_hostile_ones_are_refused(
     assert main(["pull", str(tmp_path), "--out", str(refused)]) == 2
     assert "holds no saved agent" in capsys.readouterr().err
     assert not refused.exists()
-
-
-def test_without_the_network_the_hub_is_its_cache(saved: Path, tmp_path: Path) -> None:
-    """In a process of its own: the client reads HF_HUB_OFFLINE when it is imported."""
-    pytest.importorskip("huggingface_hub", reason="needs huggingface_hub, from the extra hub")
-    assert main(["push", str(saved), str(tmp_path / "shared")]) == 0
-    kept = tmp_path / "cache" / "models--owner--cartpole"
-    (kept / "refs").mkdir(parents=True)
-    (kept / "refs" / "main").write_text("0" * 40)
-    (kept / "blobs").mkdir()
-    snapshot = kept / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    for name, data in contents(tmp_path / "shared").items():
-        (kept / "blobs" / name).write_bytes(data)
-        (snapshot / name).symlink_to(f"../../blobs/{name}")  # as the client makes them
-
-    lines = (
-        f"push {saved} hf://owner/cartpole",
-        "pull hf://owner/cartpole",
-        "pull hf://owner/unknown",
-        "pull hf://cartpole",
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", HUB_OFFLINE],
-        input="\n".join(lines),
-        cwd=tmp_path,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert [line for line in done.stdout.splitlines() if line.isdigit()] == ["2", "0", "2", "2"], done.stderr
-    pushed, unknown, malformed = done.stderr.splitlines()
-    why = "HF_HUB_OFFLINE forbids the network. Unset it, or name a directory."
-    assert pushed == f"bdqn: hf://owner/cartpole cannot be pushed to: {why}"
-    assert unknown.startswith("bdqn: hf://owner/unknown cannot be pulled from: it is not in the hub's cache")
-    assert malformed == "bdqn: hf://cartpole names no repository of the hub: write hf://owner/name."
-    assert contents(tmp_path / "cartpole") == contents(tmp_path / "shared")

@@ -42,7 +42,7 @@ def test_a_dry_run_lists_the_trials_of_a_device_that_is_not_here(
     output = capsys.readouterr().out
     assert "ddqn on CartPole-v1: not estimated: device 'cuda' cannot be used here, as cpu can: " in output
     assert "0 of 150 decisions" in output
-    assert output.splitlines()[-1].endswith("about 0 s for the estimated ones")
+    assert output.splitlines()[-1].endswith("in parallel: --speed N assumes a speed")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -297,6 +297,15 @@ def test_a_trial_that_reached_its_score_is_done_before_its_last_decision(tmp_pat
     assert not folder.progress(without).finished
 
 
+def test_a_trial_that_had_its_episodes_is_done_before_its_last_decision(tmp_path: Path) -> None:
+    trial = Trial("random", "random", "CartPole-v1", 0, 9000, schedule={"max_episodes": 5})
+    folder = SweepFolder(tmp_path)
+    command = ["train", "--env", "CartPole-v1", "--agent", "random", "--steps", "9000", "--quiet"]
+    assert main([*command, "--max-episodes", "5", "--out", str(folder.run(trial))]) == 0
+    assert folder.progress(trial).finished
+    assert folder.progress(trial).decisions < 9000
+
+
 def test_a_trial_that_ended_below_its_score_goes_on_in_a_longer_sweep(tmp_path: Path) -> None:
     trial = Trial("ddqn", "ddqn", "CartPole-v1", 0, 300, schedule={"stop_at": 400.0})
     folder = SweepFolder(tmp_path)

@@ -20,7 +20,7 @@ from bdqn.sweep.display import Pace, Row, Status, _table, watching
 from bdqn.sweep.engine import Work
 from bdqn.sweep.folder import SweepFolder
 from bdqn.sweep.plan import read_sweep
-from support.sweeps import TABLES, begun, complete, files, sweep_file, undisturbed_sweep
+from support.sweeps import TABLES, begun, complete, driver, files, sweep_file, undisturbed_sweep, until
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,34 @@ def test_the_full_scale_goes_on_with_a_quick_sweep(tmp_path: Path) -> None:
     code, output, _ = complete(file, out, "--scale", "quick")  # there is nothing to do
     assert (code, "1 of 1 trials are finished." in output) == (0, True)
     assert files(out, 600) == files(tmp_path / "fresh", 600)
+
+
+def test_a_shorter_scale_is_satisfied_with_what_an_interrupted_longer_one_did(tmp_path: Path) -> None:
+    """Beyond the shorter scale's end there is nothing to do; at its very end, whatever is due there is done."""
+    more = "[scales.quick]\nsteps = 400"
+    file, out = sweep_file(tmp_path, steps=50_000, seeds=[3], agents="ddqn", more=more), tmp_path / "out"
+
+    def saved() -> int:
+        return max((int(path.name[4:]) for path in out.glob("trials/*/checkpoints/gen-*")), default=0)
+
+    process = driver(file, out)
+    until(lambda: saved() > 400, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    (run,) = (out / "trials").iterdir()
+    assert json.loads((run / "meta.json").read_text())["status"] == "interrupted"
+    before = {name: (run / name).read_bytes() for name in TABLES}
+    code, output, errors = complete(file, out, "--scale", "quick")
+    assert (code, errors) == (0, "")
+    assert "1 of 1 trials are finished." in output
+    assert {name: (run / name).read_bytes() for name in TABLES} == before
+
+    end = saved()
+    file = sweep_file(tmp_path, steps=50_000, seeds=[3], agents="ddqn", more=more.replace("400", str(end)))
+    code, output, errors = complete(file, out, "--scale", "quick")
+    assert (code, errors) == (0, "")
+    assert "1 of 1 trials are finished." in output
+    assert files(out, end)
 
 
 def test_a_finished_sweep_can_be_extended(tmp_path: Path, undisturbed: tuple[Path, dict[str, bytes]]) -> None:
@@ -188,7 +216,8 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
     sweep = read_sweep(sweep_file(tmp_path, steps=1_000, seeds=3))
     folder = SweepFolder(tmp_path / "out")
     done, first, second, third, *rest = sweep.trials  # bdqn has three seeds, then ddqn
-    for trial, decisions, rate in ((first, 300, 50.0), (second, 100, 50.0), (third, 600, 300.0)):
+    progress = ((first, 300, 50.0), (second, 100, 50.0), (third, 550, 300.0), (rest[0], 50, 300.0))
+    for trial, decisions, rate in progress:
         folder.run(trial).mkdir(parents=True)
         (folder.run(trial) / "timing.csv").write_text(f"step,seconds,rate\n{decisions},9.0,{rate}\n")
     work = Work([rest[0]], dict.fromkeys((first, second, third)), {rest[1]: "diverged"}, [done])  # type: ignore[arg-type]
@@ -196,7 +225,7 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
         watch(work)
         shown = capsys.readouterr().out.splitlines()
     assert shown == [
-        # One done and one given up, and 1,000 decisions of those that run; 3,000 are left.
+        # One done and one given up, 950 decisions of those that run, 50 of one to be continued; 3,000 are left.
         " 50.0 %  1 done, 3 running, 1 waiting, 1 failed, 400 decisions/s, 8 s left",
         "         bdqn on CartPole-v1: 1 done, 2 running, 0 waiting, 0 failed, 100 decisions/s",
         "         ddqn on CartPole-v1: 0 done, 1 running, 1 waiting, 1 failed, 300 decisions/s",
@@ -210,6 +239,7 @@ def test_the_time_left_goes_by_the_sweeps_own_pace() -> None:
     assert pace.update(30.0, 77_000, at_first=900.0) == 900.0
     assert pace.update(60.0, 110_000, at_first=10_000.0) == 1_000.0
     assert pace.update(360.0, 140_000, at_first=10_000.0) == 100.0, "of the last five minutes: 30,000 in 300 s"
+    assert pace.update(420.0, 90_000, at_first=10_000.0) == 0.0, "a trial went back to its checkpoint"
 
 
 def test_the_table_of_a_sweep_shows_names_as_they_are(tmp_path: Path) -> None:

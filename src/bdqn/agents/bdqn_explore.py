@@ -75,6 +75,9 @@ class Settings(bdqn_deep.Settings):
         "always",
         "act by the features of the last fit rather than by those of today; recurring: where transitions recur",
     )
+    prior_features_most: int = setting(
+        1024, "up to how many prior features double where observations outnumber them", minimum=0
+    )
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
     prior_where: Literal["always", "recurring"] = setting(
         "recurring", "prior features: always, or only where most transitions recur; counts only with adapt"
@@ -163,4 +166,5 @@ def _frozen_features(settings: Settings) -> MakeFrozenPrior:
         count=settings.prior_features,
         lengthscale=settings.prior_lengthscale,
         scales=settings.prior_scales,
+        most=settings.prior_features_most,
     )

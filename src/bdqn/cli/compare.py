@@ -15,6 +15,8 @@ from bdqn.config.settings import SettingError
 from bdqn.storage.safe_files import printable
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bdqn.report.tables import Row, RowTable
 
 
@@ -29,6 +31,11 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("--level", type=float, default=0.95, help="confidence level of the intervals [%(default)s]")
     parser.add_argument("--out", metavar="DIR", help="where to write tables and curves [DIR, if there is only one]")
+    parser.add_argument(
+        "--published",
+        action="store_true",
+        help="draw episodes to solve DeepSea against its size, beside published lines, and name their sources",
+    )
     compare_flags.add_flags(parser)
     args = parser.parse(argv)
     if not 0 < args.level < 1:
@@ -41,8 +48,9 @@ def run(argv: list[str]) -> int:
     from bdqn.report import compare, figures, grid, tables
     from bdqn.report.runs import compare_runs
 
+    places = runs_at(args.sweeps)
     with user_errors():
-        comparison = compare_runs(runs_at(args.sweeps))
+        comparison = compare_runs(places)
     for remark in comparison.remarks:
         say(f"note: {remark}")
     if not comparison.results:
@@ -54,9 +62,10 @@ def run(argv: list[str]) -> int:
     rng = np.random.default_rng(args.seed)
     found = tables.all_tables(comparison, baseline, rng, args.level)
     caution = compare.caution(comparison.results)
+    drawn = {"published": _published(places, args.seed)} if args.published else {}
     for line in _lines(found, caution):
         print(line)
-    drawn = {"curves": figures.curves_figure(comparison.results, rng, args.level)}
+    drawn["curves"] = figures.curves_figure(comparison.results, rng, args.level)
     relative = {kind: tables.relative_scores(comparison, baseline, kind) for kind in compare.SCORES}
     known = {kind: scores for kind, scores in relative.items() if scores}
     if known:
@@ -69,6 +78,25 @@ def run(argv: list[str]) -> int:
         files = figures.save_all(drawn, out, compare_flags.formats_of(args))
     print(f"\n{out}: {', '.join(('tables.csv', 'tables.tex', 'runs.csv', 'curves.csv', *files))}")
     return 0
+
+
+def _published(places: Sequence[Path], seed: int) -> Figure:
+    """Draw these runs of DeepSea beside published lines, and say what is drawn."""
+    import numpy as np
+
+    from bdqn.report.growth import growth_figure, solved_at, solved_by_size
+    from bdqn.report.runs import read_runs
+
+    with user_errors():
+        records = read_runs(places).records
+    solved = solved_by_size((run.env, run.group, solved_at(run.episodes[1])) for run in records)
+    if not solved:
+        raise SettingError("--published needs runs of DeepSea under ids that name the size, such as bdqn/DeepSea20-v0.")
+    figure, sentences = growth_figure(solved, np.random.default_rng(seed))
+    print()
+    for line in (line for sentence in sentences for line in textwrap.wrap(sentence, terminal_width(unknown=120))):
+        say(line)
+    return figure
 
 
 def _only(places: Sequence[str]) -> str:

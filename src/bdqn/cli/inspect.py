@@ -127,6 +127,6 @@ def _print(report: dict[str, Any], *, tensors: bool) -> None:
             rows |= {f"{file}:{name}": kind for file, held in report["tensors"].items() for name, kind in held.items()}
         print_rows(rows)
     for problem in report["problems"]:
-        say(f"  DAMAGED: {problem}")
+        say(f"  CANNOT BE READ: {problem}")
     if not report["problems"]:
         print("  valid: every file has the size and SHA-256 in the manifest")

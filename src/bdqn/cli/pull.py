@@ -27,6 +27,8 @@ def run(argv: list[str]) -> int:
         out = Folder(Path(args.out or source.name))
         with source.opened() as folder:
             files, card = read_agent(folder), read_card(folder)
-        out.write(files if card is None else {**files, CARD: card.encode()}, replace=args.replace)
+        if card is not None:
+            files[CARD] = card.encode()
+        out.write(files, replace=args.replace)
     say(f"{out}: {len(files)} files, {sum(map(len, files.values())) / 1e3:,.0f} kB, verified; try: bdqn watch {out}")
     return 0

@@ -52,7 +52,7 @@ def run(argv: list[str]) -> int:
         atomic.write_output(out, made.html)
         if args.tables:
             made.write_tables(Path(args.tables))
-    print(f"{out}: {len(found.records)} runs, {len(made.html) / 1e3:,.0f} kB")
+    print(f"{out}: {len(found.records)} run{'s' * (len(found.records) > 1)}, {len(made.html) / 1e3:,.0f} kB")
     if args.tables:
         print(f"{args.tables}: {', '.join(table.name for table in made.tables)} as .csv, .md and .tex")
     if args.figures:

@@ -54,7 +54,8 @@ def run(argv: list[str]) -> int:
         description="Resume a run. On the same machine with the same versions, it continues as if never interrupted.",
     )
     parser.add_argument("run", metavar="RUN", help="the run's directory")
-    known, changeable = settings_of(Options), {"stop_at": settings_of(Schedule)["stop_at"]}
+    known, scheduled = settings_of(Options), settings_of(Schedule)
+    changeable = {name: scheduled[name] for name in ("max_episodes", "stop_at")}
     add_settings(parser, known | changeable)
     parser.add_argument("--quiet", action="store_true", help="print only the result")
     add_loggers(parser)
@@ -86,7 +87,8 @@ def resume_run(run: str, options: Options, changes: Mapping[str, Any], args: Nam
         with user_errors():
             finished = read_meta(folder).get("status") == "finished"
         taken = learner.num_timesteps
-        if taken >= steps and (finished or taken < config["steps"]):  # otherwise work may be due
+        goes_beyond = taken - learner.envs.num_envs >= steps
+        if goes_beyond or (finished and taken >= steps):  # at the last decision itself, work may still be due
             print(f"{run} has already taken {steps:,} decisions. To train for longer, use --steps N.")
             return 0
         with user_errors():

@@ -76,7 +76,7 @@ def run_training(
             print(f"{reason} after {learner.num_timesteps:,} decisions.")
             say(f"Resume it: {commands.resume}")
         elif learner.num_timesteps < steps:
-            print(f"Reached the score of {schedule.stop_at:g} after {learner.num_timesteps:,} decisions.")
+            print(f"Reached {_aim_reached(schedule, writer)} after {learner.num_timesteps:,} decisions.")
         _print_summary(writer, rate(learner.num_timesteps - began_at, writer.seconds - began), commands)
     if writer.saved != learner.num_timesteps:
         raise NotSaved(f"Could not write the last checkpoint. {_latest_checkpoint(checkpoints, commands)}")
@@ -133,11 +133,19 @@ def interruptible() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+def _aim_reached(schedule: Schedule, writer: RunWriter) -> str:
+    """What ended a run before its last decision."""
+    if schedule.max_episodes is not None and writer.episodes >= schedule.max_episodes:
+        return f"{writer.episodes:,} episodes"
+    return f"the score of {schedule.stop_at:g}"
+
+
 def announce(learner: Learner, steps: int, schedule: Schedule, run: str, max_minutes: float | None = None) -> None:
     """Print what is about to run."""
     configuration = learner.configuration
     agent = configuration.agent
     limits = [
+        *([] if schedule.max_episodes is None else [f"or {schedule.max_episodes:,} episodes"]),
         *([] if schedule.stop_at is None else [f"or until the score reaches {schedule.stop_at:g}"]),
         *([] if max_minutes is None else [f"for at most {max_minutes:g} minutes"]),
     ]
@@ -172,6 +180,7 @@ def _print_summary(writer: RunWriter, pace: float, commands: NextCommands) -> No
     print(f"Speed: {pace:,.0f} steps/s")
     say(f"Files: {commands.run}")
     say(f"Evaluate it: {commands.evaluate}")
+    say(f"Watch it: {commands.watch}")
 
 
 def _stopped(learner: Learner) -> str:

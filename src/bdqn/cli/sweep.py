@@ -164,25 +164,28 @@ def _describe(sweep: Sweep, out: Path, workers: int, speed: float | None = None)
     from bdqn.sweep.folder import SweepFolder
 
     folder = SweepFolder(out)
-    left, is_complete = 0.0, True
+    left, known = 0.0, []
     check_environments(sweep, imports=False)
     for env, group in dict.fromkeys((trial.env, trial.group) for trial in sweep.trials):
         trials = [trial for trial in sweep.trials if (trial.env, trial.group) == (env, group)]
         try:
             pace, size = _estimate(trials[0], speed)
+            known.append(True)
             longest = duration(pace * max(trial.steps for trial in trials))
             print(f"{group} on {env}: {longest} and {size / 1e9:.2f} GB each")
         except NotEstimated as reason:
-            pace, is_complete = 0.0, False
+            pace = 0.0
+            known.append(False)
             print(f"{group} on {env}: not estimated: {reason}")
         for trial in trials:
             progress = folder.progress(trial)
             left += 0.0 if progress.finished else pace * max(trial.steps - progress.decisions, 0)
             state = "finished" if progress.finished else f"{progress.decisions:,} of {trial.steps:,} decisions"
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
-    others = "" if is_complete else " for the estimated ones"
+    others = "" if all(known) else " for the estimated ones"
     assumed = "" if speed is None else f", if each takes {speed:g} decisions a second (assumed, not measured)"
-    print(f"{len(sweep.trials)} trials, {workers} in parallel: about {duration(left / workers)}{others}{assumed}")
+    time = f"about {duration(left / workers)}{others}{assumed}" if any(known) else "--speed N assumes a speed"
+    print(f"{len(sweep.trials)} trials, {workers} in parallel: {time}")
 
 
 class NotEstimated(Exception):

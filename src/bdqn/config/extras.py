@@ -27,6 +27,7 @@ EXTRAS = {
     "atari": Extra("environments ALE/...", ("ale_py", "cv2")),
     "minatar": Extra("environments MinAtar/...", ("minatar",)),
     "minigrid": Extra("environments bdqn/MiniGrid...", ("minigrid",)),
+    "bsuite": Extra("environments bsuite/...", ("bsuite",)),
     "classic": Extra("rendering of classic control, for bdqn watch", ("pygame",)),
     "tensorboard": Extra("bdqn train --tensorboard", ("tensorboard",)),
     "wandb": Extra("bdqn train --log wandb", ("wandb",)),

@@ -1,4 +1,4 @@
-"""The ids that `make_env` accepts: those of Gymnasium and ale_py, and those registered here."""
+"""The ids that `make_env` accepts: those of Gymnasium and ale_py, and those registered here or when asked for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from bdqn.envs import minigrid
+from bdqn.envs import bsuite, minigrid
 from bdqn.envs.extras import MissingExtra, import_extra
 
 DEEP_SEA_SIZES = range(10, 51, 2)  # those of bsuite
+TREE_SIZES = range(10, 251, 10)  # those of Janz et al. 2019
 EXPLORATION: dict[str, tuple[str, dict[str, Any]]] = {  # class and what it is made with; size and seed can be set
     "Grid": ("Grid", {}),
     "GridCost": ("Grid", {"step_cost": 0.01}),
@@ -23,6 +24,8 @@ EXPLORATION: dict[str, tuple[str, dict[str, Any]]] = {  # class and what it is m
     "KeyDoor": ("KeyDoor", {}),
     "KeyDoorImage": ("KeyDoor", {"width": 10, "height": 10, "image": True}),
     "NChain": ("NChain", {}),
+    "NChain100": ("NChain", {"size": 100}),
+    "BinaryTree": ("BinaryTree", {}),
     "RiverSwim": ("RiverSwim", {}),
     "Lock": ("Lock", {}),
     "SwingUp": ("SwingUp", {}),
@@ -44,6 +47,9 @@ def register_environments() -> None:
             gym.register(f"bdqn/{name}{size}-v0", entry_point="bdqn.envs.deep_sea:DeepSea", kwargs=kwargs)
     for name, (class_name, kwargs) in EXPLORATION.items():
         gym.register(f"bdqn/{name}-v0", entry_point=f"bdqn.envs.exploration:{class_name}", kwargs=kwargs)
+    for size in TREE_SIZES:
+        entry_point = "bdqn.envs.exploration:BinaryTree"
+        gym.register(f"bdqn/BinaryTree{size}-v0", entry_point=entry_point, kwargs={"size": size})
     gym.register("bdqn/Flood-v0", entry_point="bdqn.envs.flood:make_flood")
     for name, env_id in minigrid.IDS.items():
         entry_point = "bdqn.envs.minigrid:make_minigrid"
@@ -80,6 +86,8 @@ def find_spec(env_id: str) -> EnvSpec:
                 raise
     if name not in gym.registry and name.startswith(("MiniGrid-", "BabyAI-")):
         import_extra("minigrid", "minigrid")
+    if name not in gym.registry and name.startswith(bsuite.NAMESPACE):
+        gym.registry.update({spec.id: spec for spec in bsuite.specs()})
     if name not in gym.registry:
         raise UnknownEnvironment(f"Unknown environment {env_id!r}{_suggest(name)}")
     return gym.registry[name]
@@ -93,9 +101,11 @@ def is_atari(spec: EnvSpec) -> bool:
 def _suggest(name: str, count: int = 3, cutoff: float = 0.6) -> str:
     """Suggest ids similar to a mistyped one, which may lack the namespace or the version."""
 
+    bare = re.sub(r"-v\d+$", "", name)
+
     def similarity(spec: EnvSpec) -> float:
-        spellings = (spec.id, spec.name, f"{spec.name}-v{spec.version}")
-        return max(SequenceMatcher(None, name.lower(), text.lower()).ratio() for text in spellings)
+        pairs = ((name, spec.id), (bare, spec.name))
+        return max(SequenceMatcher(None, typed.lower(), known.lower()).ratio() for typed, known in pairs)
 
     newest: dict[tuple[str | None, str], EnvSpec] = {}
     for spec in gym.registry.values():

@@ -104,7 +104,7 @@ def set_state(env: gym.Env[Any, Any], state: Mapping[str, Any]) -> None:
         elif _name(layer) not in minigrid.STATELESS:
             for name in ATTRIBUTES[type(layer)]:
                 if name in saved["state"]:
-                    _require_like(name, saved["state"][name], getattr(layer, name, None))
+                    require_like(name, saved["state"][name], getattr(layer, name, None))
                     setattr(layer, name, saved["state"][name])
     set_generator_state(env.unwrapped.np_random, state["np_random"])
 
@@ -127,7 +127,7 @@ def set_generator_state(rng: np.random.Generator | np.random.RandomState, state:
         rng.bit_generator.state = dict(state)
 
 
-def _require_like(name: str, value: Any, own: Any) -> None:
+def require_like(name: str, value: Any, own: Any) -> None:
     """Refuse an attribute of another shape or kind than the environment's own."""
     array, like = np.asarray(value), np.asarray(own)
     number = array.dtype.kind in "biuf" or value is None  # no text, no objects

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from bdqn.networks.freed_memory import keep_freed_memory
+
 REPETITIONS = 5
 
 
@@ -38,6 +40,7 @@ def seconds(loss: Callable[[], Tensor]) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
+    keep_freed_memory()
     network, screens = layers(), torch.rand(32, 4, 84, 84)
     half = seconds(lambda: forward(network, screens).square().mean())
     single = seconds(lambda: network(screens).square().mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,14 @@ class FrozenPrior(nn.Module):
         One that can be spared answers nothing while it is not ``in_use``, as if it answered zeros.
         """
         return ()
+
+    def grow(self, observations: int) -> int:
+        """Tell so many observations apart, if it can; its outputs, where there are more of them now, otherwise 0."""
+        return 0
+
+    def grow_like(self, saved: Mapping[str, Any]) -> int:
+        """Have as many outputs as the one whose tensors were ``saved``; how many, where these are more, otherwise 0."""
+        return 0
 
 
 class FrozenQ(FrozenPrior):
@@ -86,9 +95,14 @@ class FrozenFeatures(FrozenPrior):
         count: int,
         lengthscale: float,
         scales: int = 1,
+        most: int = 0,
     ) -> None:
-        """``scales`` lengthscales, from half of the given one on, each twice the last; 1: only the given one."""
+        """``scales`` lengthscales, from half of the given one on, each twice the last; 1: only the given one.
+
+        It has ``count`` features, and may grow to ``most``.
+        """
         super().__init__()
+        self._most = most
         self.torso = make_torso(spec, generator)
         self.features = FourierFeatures(output_width(self.torso, spec), count, lengthscale, generator, scales)
         self._finest, self._is_image = lengthscale, spec.is_image
@@ -107,6 +121,19 @@ class FrozenFeatures(FrozenPrior):
         if not self._is_used:
             return torch.empty(len(obs), 0, device=obs.device)
         return self.features.forward(self.torso.forward(obs))
+
+    def grow(self, observations: int) -> int:
+        """Twice as many, where there are fewer: what nobody has seen would be a combination of what was seen."""
+        return self._grow_to(2 * observations) if self.features.count < observations <= self._most else 0
+
+    def grow_like(self, saved: Mapping[str, Any]) -> int:
+        return self._grow_to(len(saved["features.phases"]))
+
+    def _grow_to(self, least: int) -> int:
+        before = self.features.count
+        while self.features.count < least and 2 * self.features.count <= self._most:
+            self.features.add_as_many()
+        return self.features.count if self.features.count > before else 0
 
     def adapt(self, seen: Tensor, recent: Tensor, *, in_use: bool) -> tuple[float, ...]:
         """As fine as given, or coarser until recent observations are known: the lengthscale, and their novelty.

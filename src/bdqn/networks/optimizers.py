@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from bdqn.config.settings import Training
 
@@ -47,6 +48,7 @@ class Optimizer(ABC):
         if moving:
             self._steps += 1
             self._move(*columns)
+            increment_version(columns[0])  # a fused step does not say that it has written
 
     @abstractmethod
     def _move(self, parameters: Tensors, gradients: Tensors, *averages: Tensors) -> None:

@@ -23,6 +23,7 @@ import torch
 
 from bdqn.config.settings import SettingError
 from bdqn.networks import bfloat16_trial
+from bdqn.networks.freed_memory import keep_freed_memory
 
 ISA = "ONEDNN_MAX_CPU_ISA"  # oneDNN reads it once, at the process's first product
 OLDER_ISAS = ("AVX512_CORE_FP16", "AVX512_CORE_BF16", "AVX512_CORE", "AVX2")  # newest first
@@ -57,6 +58,7 @@ def prepare_bfloat16(device: torch.device) -> None:
             "as in float32 on this processor: use float32.",
             stacklevel=2,
         )
+    keep_freed_memory()  # each update makes copies of weights and gradients
 
 
 @cache

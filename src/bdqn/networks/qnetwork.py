@@ -18,6 +18,7 @@ from bdqn.config.settings import SettingError, Training
 from bdqn.networks.frozen_priors import FrozenPrior
 from bdqn.networks.heads import Head, HeadShape, Index
 from bdqn.networks.initialisation import INITIALISATIONS
+from bdqn.networks.lowered import LoweredWeights
 from bdqn.networks.normalisation import NormalisedConvolution
 from bdqn.networks.torsos import Convolution, Encoder, make_torso, output_width, user_torso
 
@@ -40,21 +41,43 @@ class QNetwork(nn.Module):
         self.torso = torso
         self.head = head
         self.prior = None if prior is None else prior.requires_grad_(False)
-        self.in_bfloat16 = in_bfloat16
+        self._lowered = LoweredWeights(self) if in_bfloat16 else None
+
+    @property
+    def in_bfloat16(self) -> bool:
+        return self._lowered is not None
 
     def features(self, obs: Tensor, like: Tensor | None = None) -> Tensor:
         """phi. ``like`` is what another network with the same prior made of these observations, if it has been asked:
         the prior's part, which is the larger one where the prior is wide, is then taken from there."""
-        if self.in_bfloat16:
-            with torch.autocast(obs.device.type, torch.bfloat16):
+        if self._lowered is None:
+            return self._features(obs, like)
+        with torch.autocast(obs.device.type, torch.bfloat16):
+            if torch.is_grad_enabled():
                 return self._features(obs, like).float()
-        return self._features(obs, like)
+            with self._lowered.in_place():
+                return self._features(obs, like).float()
 
     def _features(self, obs: Tensor, like: Tensor | None) -> Tensor:
         x: Tensor = self.torso.forward(obs)
         if self.prior is None:
             return self.head.features(x)
         return self.head.features_beside(x, self.prior.forward(obs) if like is None else self.head.beside(like))
+
+    def grow(self, observations: int) -> bool:
+        """Let the prior tell so many observations apart, if it can; whether there are more features now."""
+        return self._widen(0 if self.prior is None else self.prior.grow(observations))
+
+    def grow_like(self, saved: Mapping[str, Any]) -> bool:
+        """Have as many features as the network whose tensors were ``saved``; whether these are more."""
+        if self.prior is None:
+            return False
+        return self._widen(self.prior.grow_like({name.removeprefix("prior."): value for name, value in saved.items()}))
+
+    def _widen(self, frozen_width: int) -> bool:
+        if frozen_width:
+            self.head.widen(frozen_width)
+        return bool(frozen_width)
 
     @property
     def follows_range(self) -> bool:

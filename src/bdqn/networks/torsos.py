@@ -171,20 +171,35 @@ class FourierFeatures(nn.Module):
         self, inputs: int, count: int, lengthscale: float, generator: torch.Generator, scales: int = 1
     ) -> None:
         super().__init__()
-        frequencies = torch.randn(count, inputs, generator=generator) / lengthscale
-        if scales > 1:  # half of the lengthscale, itself, twice, four times, ... in turn
-            frequencies *= 2.0 ** (1 - torch.arange(count) % scales)[:, None]
-        self.register_buffer("frequencies", frequencies)
-        self._given = frequencies.clone()
-        self.register_buffer("phases", 2 * math.pi * torch.rand(count, generator=generator))
-        self.scale = math.sqrt(2 / count)
+        self._lengthscale, self._scales, self._seed = lengthscale, scales, generator.initial_seed()
+        self._given, phases = self._drawn(count, inputs, generator)
+        self.register_buffer("frequencies", self._given.clone())
+        self.register_buffer("phases", phases)
+
+    def _drawn(self, count: int, inputs: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        frequencies = torch.randn(count, inputs, generator=generator) / self._lengthscale
+        if self._scales > 1:  # half of the lengthscale, itself, twice, four times, ... in turn
+            frequencies *= 2.0 ** (1 - torch.arange(count) % self._scales)[:, None]
+        return frequencies, 2 * math.pi * torch.rand(count, generator=generator)
+
+    @property
+    def count(self) -> int:
+        return len(self.phases)
+
+    def add_as_many(self) -> None:
+        """As many features again, as fine as given; the same ones whenever it is asked with as many as now."""
+        generator = torch.Generator().manual_seed(self._seed + self.count)
+        frequencies, phases = self._drawn(self.count, self._given.shape[1], generator)
+        self._given = torch.cat([self._given, frequencies])
+        self.frequencies = self._given.to(self.frequencies.device, copy=True)
+        self.phases = torch.cat([self.phases, phases.to(self.phases.device)])
 
     def coarsen(self, factor: float) -> None:
         """See this many times coarser than given, along the same random directions."""
         self.frequencies.copy_(self._given / factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.scale * torch.cos(linear(x, self.frequencies, self.phases))
+        return math.sqrt(2 / self.count) * torch.cos(linear(x, self.frequencies, self.phases))
 
 
 def _normaliser(spec: ObservationSpec) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -40,6 +40,8 @@ def agent_state(agent: QAgent) -> dict[str, Any]:
 
 def load_agent_state(agent: QAgent, state: Mapping[str, Any]) -> None:
     """Take back what ``agent_state`` gave, or what was read from a file; what does not fit is a ValueError."""
+    if agent.online.grow_like(state["online"]) and agent.target.grow_like(state["target"]):
+        agent.draws.renew()  # they are as wide as the belief
     own = agent.state()
     grown: dict[str, Any] = {name: {} for name in ("metrics", "bonuses") if name in own}  # of any size
     require_like("agent", state, own | grown)

@@ -177,7 +177,7 @@ class Calibration:
         """How probably a return reaches each distance, at least: what is not known counts as a miss."""
         known, weight = self._sorted
         below = np.append(0.0, weight.cumsum())[np.searchsorted(known, distance - ROUNDING)]
-        return np.asarray((self.known - below) / (self.episodes + 1))
+        return np.asarray(np.maximum(0.0, self.known - below) / (self.episodes + 1))
 
     @cached_property
     def _sorted(self) -> tuple[Array, Array]:

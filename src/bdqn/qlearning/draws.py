@@ -65,6 +65,7 @@ class Draws:
     def renew(self) -> None:
         """Draw everything again: a draw belongs to the posterior that it was drawn from."""
         self._renew_training()
+        self.acting = None  # the next ones may have another shape
         self._renew_acting(np.arange(self._num_envs))
 
     def fitted(self, recurrence: Recurrence) -> None:

@@ -98,7 +98,7 @@ class LastLayerFit:
         """Let frozen features and the range of observations follow the data, in both networks."""
         with numpy_threads():
             uses_frozen = self.choice.uses_frozen(self.recurrence)
-            return self._source.adapt(uses_frozen=uses_frozen) if self.choice.adapts else {}
+            return self._source.adapt(self.recurrence, uses_frozen=uses_frozen) if self.choice.adapts else {}
 
     def collect(self, phi: Tensor, batch: Batch, target: Tensor) -> None:
         """What one update has seen; of no use to a fit that reads the replay buffer."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from bdqn.qlearning.calibration import Array, Calibration, NotCalibrated
 
 NO_CALIBRATION = (
-    "This agent is not calibrated, or has learned since: call learner.calibrate(), or run bdqn evaluate RUN "
-    "--calibrate and load it again. What bdqn.attach returns has no intervals of returns."
+    "This agent is not calibrated, or has learned since: call learner.calibrate() and ask for the posterior again, or "
+    "run bdqn evaluate RUN --calibrate and load it again. What bdqn.attach returns has no intervals of returns."
 )
 
 

@@ -56,12 +56,17 @@ class RegressionSource:
         """The data of a regression that has seen nothing."""
         return Moments.zero(self._head.dim, (self._head.num_actions,))
 
-    def adapt(self, *, uses_frozen: bool) -> dict[str, float]:
-        """Bring unbounded observations to the range seen, and frozen features to the resolution that the data allow."""
+    def adapt(self, recurrence: Recurrence, *, uses_frozen: bool) -> dict[str, float]:
+        """Bring unbounded observations to the range seen, and frozen features to the resolution that the data allow.
+
+        Where the world is small, there are enough of these to tell its observations apart.
+        """
         replay, online = self._replay, self._targets.online
         env, slot = replay.index()
         if online.follows_range:
             online.follow_range(replay.observations(env, slot))
+        if uses_frozen and recurrence.is_thorough:
+            self._grow(len(self._duplicates.observations(env, slot)[0]))
         metrics: dict[str, float] = {}
         if online.prior is not None:
             first = len(env) - max(1, len(env) // 10)  # of the recent tenth
@@ -71,6 +76,11 @@ class RegressionSource:
             metrics = dict(zip(ADAPTED_METRICS, online.prior.adapt(seen, met, in_use=uses_frozen), strict=False))
         self._targets.sync()
         return metrics
+
+    def _grow(self, observations: int) -> None:
+        """More frozen features, if these cannot tell so many observations apart."""
+        if self._targets.online.grow(observations) and self._targets.target.grow(observations):
+            self._draws.renew()  # they are as wide as the belief
 
     def kinds_of_transition(self) -> int:
         """How many transitions of the buffer differ from one another."""

@@ -42,6 +42,11 @@ class Recurrence:
         return self.distinct <= 0.5
 
     @property
+    def is_thorough(self) -> bool:
+        """Whether a transition was met five times, on average: the world is small."""
+        return self.distinct <= 0.2
+
+    @property
     def is_exact(self) -> bool:
         """Whether the same follows, as a rule."""
         return self.chance <= 0.1

@@ -115,7 +115,7 @@ def _vertical(series: Sequence[Series], log: bool, ideal: float | None = None) -
         last = max(first + 1, math.ceil(math.log10(high)))
         return Scale(10.0**first, 10.0**last, HEIGHT - BOTTOM, TOP, log=True)
     margin = 0.05 * (high - low) or 0.5 * abs(high) or 1.0
-    bottom = 0.0 if low >= 0 and low < 0.5 * high else low - margin
+    bottom = 0.0 if 0.0 <= low <= 0.5 * high else low - margin
     return Scale(bottom, high + margin, HEIGHT - BOTTOM, TOP)
 
 

@@ -62,7 +62,8 @@ def make_report(
     many = len(runs.remarks) > FEW
     folded = tag("details", tag("summary", f"{len(runs.remarks)} remarks on missing or unfinished runs"), notes)
     remarks = tag("div", folded if many else notes, class_="remarks") if runs.remarks else ""
-    counts = f"{len(runs.records)} runs of {_several(runs.groups)} on {_several(runs.envs)}"
+    total = f"{len(runs.records)} run{'s' * (len(runs.records) > 1)}"
+    counts = f"{total} of {_several(runs.groups)} on {_several(runs.envs)}"
     header = tag(
         "header", tag("p", "bdqn report: Bayesian DQN", class_="kicker"), tag("h1", title), tag("p", counts), remarks
     )

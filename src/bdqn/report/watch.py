@@ -11,6 +11,8 @@ import numpy as np
 from bdqn.report.html import Html, data, page, png_uri, tag
 from bdqn.runs.recording import Array, Picture, Recording
 
+SHARP = 160  # pixels; no picture of Atari is wider
+
 
 def watch_page(recording: Recording) -> str:
     """The page of a recording."""
@@ -55,8 +57,11 @@ def watch_page(recording: Recording) -> str:
 
 def _stage(recording: Recording) -> Html:
     last = len(recording.action) - 1
+    # Pixels of games stay sharp. Pictures of many pixels are drawings, whose slanted edges would be ragged.
+    drawing = bool(recording.pictures) and recording.pictures[0].shape[1] > SHARP
+    look = "smooth" if drawing else None
     seen = (
-        tag("img", id="picture", alt="What the environment shows", draggable="false")
+        tag("img", id="picture", class_=look, alt="What the environment shows", draggable="false")
         if recording.pictures
         else tag("svg", id="bars", role="img", aria_label="The observation, one bar per number", viewBox="0 0 300 220")
     )

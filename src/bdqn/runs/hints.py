@@ -30,6 +30,10 @@ class NextCommands:
     def evaluate(self) -> str:
         return self._command("evaluate")
 
+    @property
+    def watch(self) -> str:
+        return self._command("watch")
+
     def _command(self, verb: str) -> str:
         return command(verb, self.run, *(("--env", self.env) if ":" in self.env else ()))
 

@@ -23,7 +23,7 @@ from bdqn.runs.evaluation import check_can_evaluate
 from bdqn.runs.outcomes import known_outcomes, returns_from, reward_limit
 from bdqn.runs.recording import Array, Picture, Recording
 
-WIDEST = 320  # pixels of a picture; wider ones are thinned out
+WIDEST = 320  # pixels of a picture; wider ones are averaged over blocks
 SAMPLES = 400  # draws behind a probability
 
 
@@ -245,7 +245,7 @@ def _environment(learner: Learner, seed: int) -> tuple[Environments, _Painter]:
 
 
 def compact(picture: Picture) -> Picture:
-    """The smallest picture that shows the same: blocks of one colour become pixels, wide ones are thinned out."""
+    """The smallest picture that shows the same: blocks of one colour become pixels, wide ones are averaged."""
     height, width = picture.shape[:2]
     for factor in range(min(height, width), 1, -1):
         if height % factor == width % factor == 0:
@@ -253,7 +253,12 @@ def compact(picture: Picture) -> Picture:
             if np.array_equal(small.repeat(factor, 0).repeat(factor, 1), picture):
                 return np.ascontiguousarray(small)
     thin = -(-width // WIDEST)
-    return np.ascontiguousarray(picture[::thin, ::thin])
+    if thin == 1:
+        return np.ascontiguousarray(picture)
+    whole = np.pad(picture, ((0, -height % thin), (0, -width % thin), (0, 0)), "edge")
+    blocks = whole.reshape(whole.shape[0] // thin, thin, whole.shape[1] // thin, thin, -1)
+    # Every pixel counts: of a line that is one pixel wide, every n-th might show nothing.
+    return np.asarray(blocks.mean((1, 3)).round(), np.uint8)
 
 
 def grid_picture(obs: NDArray[Any]) -> Picture:

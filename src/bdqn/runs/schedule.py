@@ -22,6 +22,9 @@ class Schedule:
     save_freq: int = setting(50_000, "decisions between checkpoints; 0: only at the end or when stopped", minimum=0)
     keep: int = setting(3, "number of recent checkpoints to keep, besides the best", minimum=1)
     save_replay: bool = setting(True, "save the replay buffer in checkpoints, so that a resumed run continues exactly")
+    max_episodes: int | None = setting(
+        None, "stop after this many episodes, over all environments; unset: no limit", minimum=1
+    )
     stop_at: float | None = setting(
         None, "stop at this score: the latest evaluation or, without one, the mean return of 100 episodes; unset: never"
     )

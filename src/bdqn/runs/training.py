@@ -27,7 +27,7 @@ def train(
     progress: Progress,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train up to ``steps`` decisions in total, the target score or ``stop()``, then save.
+    """Train up to ``steps`` decisions in total, the schedule's episodes or score, or ``stop()``, then save.
 
     Returns whether training is complete. An error that leaves the learner consistent, such as one in an environment,
     is raised only after a checkpoint is saved.
@@ -63,13 +63,15 @@ def train(
                 save(learner, writer, checkpoints, scheduled=True)
                 save_at = next_multiple(now, schedule.save_freq)
 
-        def has_reached_score() -> bool:
+        def is_enough() -> bool:
+            if schedule.max_episodes is not None and writer.episodes >= schedule.max_episodes:
+                return True
             return schedule.stop_at is not None and writer.score is not None and writer.score >= schedule.stop_at
 
         learner.agent.fit_if_due(stop)
         report_what_is_due()
         save_if_due()
-        if not (stop() or has_reached_score()):
+        if not (stop() or is_enough()):
             for step in learner.steps(steps - now, stop):
                 now = learner.num_timesteps
                 for episode in step.episodes:
@@ -86,10 +88,10 @@ def train(
                 if time.monotonic() >= show_at:
                     progress.show(now, writer.mean_return)
                     show_at = time.monotonic() + progress.interval
-                if stop() or ((step.episodes or writer.evaluated == now) and has_reached_score()):
+                if stop() or ((step.episodes or writer.evaluated == now) and is_enough()):
                     break
         progress.show(now, writer.mean_return)
-        at_end = now >= steps or has_reached_score()
+        at_end = now >= steps or is_enough()
         evaluation_due = _evaluation_is_due(learner, writer, schedule)
         scheduled = (at_end or now >= save_at) and not (learner.agent.fit_due or evaluation_due)
         save(learner, writer, checkpoints, scheduled=scheduled, evaluation_due=evaluation_due)

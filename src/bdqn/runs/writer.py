@@ -259,6 +259,11 @@ class RunWriter:
         return time.perf_counter() - self._start
 
     @property
+    def episodes(self) -> int:
+        """How many episodes have ended, over all resumptions."""
+        return self._tables["episodes"].rows
+
+    @property
     def mean_return(self) -> float | None:
         """Mean raw return of the latest episodes."""
         return self._recent.mean_return

@@ -53,8 +53,8 @@ def export(learner: Learner, *, onnx: str | Path | None = None, torch_program: s
     """Write an agent's Q to an ONNX file, to a program for ``torch.export.load``, or to both.
 
     Input is a batch of observations as the environment gives them, of any size. Outputs are ``q_mean`` and ``q_std``,
-    or ``q`` for an agent without a posterior. Returns the largest difference from the agent itself on observations that
-    it was tried on, as a share of the largest value.
+    or ``q`` for an agent without a posterior. Replaces files that have these names. Returns the largest difference from
+    the agent itself on observations that it was tried on, as a share of the largest value.
     """
     if onnx is None and torch_program is None:
         raise SettingError("Say what to write: onnx=FILE, torch_program=FILE, or both.")
@@ -62,17 +62,18 @@ def export(learner: Learner, *, onnx: str | Path | None = None, torch_program: s
     obs = _observations(learner)
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(module, (torch.from_numpy(obs),), dynamic_shapes=({0: batch},))
-    differences = []
+    differences, contents = [], {}  # nothing is written before all of it has been tried
     if onnx is not None:
-        content, found = _onnx(program, module.outputs, obs)
+        contents[onnx], found = _onnx(program, module.outputs, obs)
         differences.append(_difference(learner, obs, found))
-        atomic.write_file(_place(onnx), content)
     if torch_program is not None:
         file = io.BytesIO()
         torch.export.save(program, file)
+        contents[torch_program] = file.getvalue()
         found = [part.numpy() for part in program.module()(torch.from_numpy(obs))]
         differences.append(_difference(learner, obs, found))
-        atomic.write_file(_place(torch_program), file.getvalue())
+    for path, content in contents.items():
+        atomic.write_file(_place(path), content)
     return max(differences)
 
 

@@ -18,6 +18,7 @@ from bdqn.config.extras import missing
 from bdqn.config.settings import SettingError
 
 PREFIX = "hf://"
+REFUSALS = (401, 403)  # HTTP's codes for those who have not said who they are, or may not do this
 _ADDRESS = re.compile(rf"{PREFIX}([\w.-]+/[\w.-]+)")
 
 
@@ -108,4 +109,6 @@ class Hub:
             raise SettingError(f"{self} cannot be {done}: {reason}.") from error
         except (errors.HTTPError, OSError, ValueError) as error:
             first = str(error).strip().partition("\n")[0]
+            if isinstance(error, errors.HfHubHTTPError) and error.response.status_code in REFUSALS:
+                first = f"{first.rstrip('.')}. Log in with a token that may do this (hf auth login)."
             raise SettingError(f"{self} cannot be {done}: {first}") from error

@@ -38,9 +38,7 @@ CARD = "README.md"  # of a shared agent
 def save(learner: Learner, path: str | Path) -> None:
     """Save a learner's agent to a directory. Replaces an agent saved there before; anything else is refused."""
     folder = Path(path)
-    # The whole directory is replaced, so it may hold nothing else.
-    if not (replaceable(folder, FILES) and names_in(folder) in (set(), FILES - {calibrations.NAME}, FILES)):
-        raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
+    _check_replaceable(folder)
     check_agent(learner.agent)
     files = saved_files(learner.num_timesteps, about(learner), agent_files(learner), learner.calibration)
     atomic.replace_directory(folder, files)
@@ -52,6 +50,19 @@ def saved_files(
     """Return the files of a saved agent."""
     manifest, files = checkpoint_files.to_files(step, about, members)
     return files if calibration is None else {**files, calibrations.NAME: calibrations.to_bytes(calibration, manifest)}
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse a directory that holds anything but an agent: all of it is replaced."""
+    names = names_in(folder)
+    agents = (FILES - {calibrations.NAME}, FILES)
+    if CARD in names and names - {CARD} in agents:  # the card may have been edited, and tells of that agent
+        raise FileExistsError(
+            f"{folder} holds a shared agent, whose model card ({CARD}) would not describe this one: choose another "
+            f"path. To share the agent there, use bdqn push OTHER-PATH {folder} --replace, which writes a new card."
+        )
+    if not (replaceable(folder, FILES) and names in (set(), *agents)):
+        raise FileExistsError(f"{folder} exists and is not a saved agent: choose another path.")
 
 
 def replaceable(folder: Path, known: Set[str]) -> bool:

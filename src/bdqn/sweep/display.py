@@ -71,7 +71,9 @@ class Pace:
         while now - self._looks[0][0] > MEMORY:
             self._looks.popleft()
         then, before = self._looks[0]
-        return (decisions - before) / (now - then) if now - then >= SETTLED else at_first
+        if now - then < SETTLED:
+            return at_first
+        return max(decisions - before, 0) / (now - then)  # a trial whose process died goes back to its checkpoint
 
 
 def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
@@ -86,7 +88,8 @@ def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> St
         rate = sum(running[trial].per_second for trial in mine if trial in running)
         rows.append(Row(group, env, waiting, now, done, failed, rate))
     settled = sum(trial.steps for trial in (*work.done, *work.failed))
-    decisions = settled + sum(min(progress.decisions, trial.steps) for trial, progress in running.items())
+    begun = {trial: folder.progress(trial) for trial in work.waiting} | running  # some wait to be continued
+    decisions = settled + sum(min(progress.decisions, trial.steps) for trial, progress in begun.items())
     total = sum(trial.steps for trial in sweep.trials)
     per_second = pace.update(time.monotonic(), decisions, sum(row.per_second for row in rows))
     return Status(tuple(rows), decisions, total, per_second, tuple(_notes(work)))

@@ -104,21 +104,27 @@ class SweepFolder:
         return ""
 
     def progress(self, trial: Trial) -> Progress:
-        """Read a trial's progress from its files. Its process may be running or gone."""
+        """Read a trial's progress from its files. Its process may be running or gone.
+
+        At its last decision itself, work may be due that an interruption prevented, such as an evaluation. So there,
+        unlike beyond it, its run must say that it is finished.
+        """
         run = self.run(trial)
         decisions, rate = 0, 0.0
         with suppress(OSError, ValueError, IndexError):
             cells = safe_files.last_line(run / "timing.csv").split(",")
             decisions, rate = int(cells[0]), float(cells[2])
-        saved, finished = self.checkpoint(trial), False
+        saved = self.checkpoint(trial)
+        # Whatever stopped a trial that was meant to be longer, it has gone further than is asked for now.
+        finished = saved - trial.num_envs >= trial.steps
         with suppress(OSError, ValueError, KeyError, TypeError):
-            if safe_files.read_json(run / "meta.json")["status"] == "finished":
-                finished = saved >= trial.steps or self._has_reached_score(trial, saved)
+            if not finished and safe_files.read_json(run / "meta.json")["status"] == "finished":
+                finished = saved >= trial.steps or self._had_enough(trial, saved)
         return Progress(max(decisions, saved), finished, rate)
 
-    def _has_reached_score(self, trial: Trial, saved: int) -> bool:
-        """Whether a finished run stopped early at its target score. Otherwise it was configured to be shorter."""
-        if trial.schedule.get("stop_at") is None or saved < 0:
+    def _had_enough(self, trial: Trial, saved: int) -> bool:
+        """Whether a finished run stopped early, as its schedule says. Otherwise it was configured to be shorter."""
+        if saved < 0 or all(trial.schedule.get(name) is None for name in ("stop_at", "max_episodes")):
             return False
         return saved < int(safe_files.read_toml(self.run(trial) / "config.toml")["steps"])
 

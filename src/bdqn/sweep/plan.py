@@ -274,6 +274,7 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
     build(Schedule, schedule)
     supervision = _part("supervision", content.get("supervision", {}), settings_of(Supervision))
     build(Supervision, supervision)
+    known: dict[tuple[str, str], Mapping[str, Any]] = {}  # values: a file may have many environments of few families
     for env, (name, own) in product(content["environments"], content["agents"].items()):
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
             raise SettingError(f"agents.{name!r:.80}: a name must have 1 to {LONGEST_NAME} printable characters.")
@@ -286,7 +287,10 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
         for suffix, settings in _grid(axes):
             try:
                 kind = _family(env, imports)
-                values = configure(agent, kind, content.get("preset", "default"), settings).values
+                if (name + suffix, kind) not in known:
+                    known[name + suffix, kind] = configure(
+                        agent, kind, content.get("preset", "default"), settings
+                    ).values
             except (SettingError, ValueError, ImportError) as error:
                 raise SettingError(f"agents.{name} on {env}: {error}") from error
             for seed in _seeds(content["seeds"]):
@@ -303,7 +307,7 @@ def _trials(content: Mapping[str, Any], imports: bool) -> Iterator[Trial]:
                     settings=settings,
                     schedule=schedule,
                     supervision=supervision,
-                    values=values,
+                    values=known[name + suffix, kind],
                 )
 
 

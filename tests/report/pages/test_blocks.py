@@ -154,6 +154,14 @@ def test_a_chart_draws_lines_bands_and_gaps() -> None:
     assert isinstance(made, Html)
 
 
+def test_the_axis_of_a_share_that_is_zero_throughout_begins_at_zero() -> None:
+    x = np.arange(3.0)
+    made = line_chart("c", "T", [Series("a", 0, x, np.zeros(3))], "share")
+    texts = re.findall("<text[^>]*>([^<]*)</text>", made.split('text-anchor="middle"')[0])
+    assert texts[0] == "0"
+    assert not any(text.startswith("-") for text in texts)
+
+
 def test_colours_that_come_again_are_dashed_in_the_chart_and_in_its_legend() -> None:
     x = np.arange(3.0)
     made = line_chart("c", "T", [Series(f"line {i}", i, x, x + i) for i in range(21)], "y")

@@ -95,6 +95,16 @@ def test_the_tables_hold_what_the_runs_did(sweep: Path, tmp_path: Path, capsys: 
     assert "\\begin{tabular}" in (out / "paper-table-4.tex").read_text()
 
 
+@pytest.mark.parametrize(("seeds", "counted"), [(1, "1 run"), (2, "2 runs")])
+def test_runs_are_counted_in_english(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: int, counted: str
+) -> None:
+    paths = [write_run(tmp_path / str(seed), "bdqn", "CartPole-v1", seed, [1.0] * 120) for seed in range(seeds)]
+    page, _ = report_of(paths, tmp_path)
+    assert f"<p>{counted} of bdqn on CartPole-v1</p>" in page
+    assert f"page.html: {counted}, " in capsys.readouterr().out
+
+
 def numbers(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

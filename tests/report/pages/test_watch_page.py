@@ -80,6 +80,33 @@ def test_a_bold_draw_far_out_leaves_the_beliefs_apart(tmp_path: Path, browser: B
     assert means[0] > means[1] + 20, "Q is 5 and -5"
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_far_state_leaves_the_bells_of_the_others_wide(tmp_path: Path, browser: Browser, width: int) -> None:
+    """And it keeps within the plot: its marks stand at the ends, its bells are cut off there."""
+    made, page = recording(8), tmp_path / "watch.html"
+    mean = np.tile([1.0, 2.0], (8, 1))
+    mean[5] = [-900, 900]
+    std = np.full((8, 2), 0.5)
+    std[5] = 300
+    page.write_text(watch_page(replace(made, mean=mean, draw=mean + 0.1, std=std)), encoding="utf-8")
+    browser.open(page, width)
+    axis = browser.run(
+        "(({x, width}) => [x, x + width])(document.querySelector('#belief .axis').getBoundingClientRect())"
+    )
+    bells = browser.run("[...document.querySelectorAll('.bell')].map(bell => bell.getBoundingClientRect().width)")
+    assert min(bells) > 0.7 * (axis[1] - axis[0]), "3 of the 4 units that are shown"
+    browser.run("go(5)")
+    marks = browser.run("[...document.querySelectorAll('.mean-mark')].map(mark => mark.getBoundingClientRect().x)")
+    np.testing.assert_allclose(marks, axis, atol=2)
+    seen = [browser.picture()]
+    browser.run("document.querySelectorAll('.bell').forEach(bell => { bell.style.visibility = 'hidden' })")
+    seen.append(browser.picture())
+    one, two = (matplotlib.image.imread(io.BytesIO(picture)) for picture in seen)
+    columns = np.flatnonzero((np.abs(one - two) > 0.05).any((0, 2)))
+    assert columns.min() >= axis[0] - 1
+    assert columns.max() <= axis[1] + 1
+
+
 def test_playing_leaves_the_learner_as_it_was(learner: bdqn.Learner) -> None:
     one, two = (record(learner, max_steps=4, seed=3) for _ in range(2))
     np.testing.assert_array_equal(one.draw, two.draw)
@@ -211,7 +238,19 @@ def test_pictures_are_as_small_as_what_they_show() -> None:
     np.testing.assert_array_equal(compact(cells.repeat(8, 0).repeat(8, 1)), cells)
     wide = np.arange(3 * 700 * 3, dtype=np.uint8).reshape(3, 700, 3)
     assert compact(wide).shape[1] <= 320
+    np.testing.assert_array_equal(compact(wide[:, :300]), wide[:, :300], "narrow ones are left alone")
     assert grid_picture(np.eye(3))[0, 0].tolist() == [255, 214, 92]
+
+
+def test_a_thin_line_is_seen_in_a_picture_that_was_too_wide() -> None:
+    picture = np.full((401, 600, 3), 255, np.uint8)
+    picture[301] = 0
+    picture[:, 77] = (0, 100, 200)
+    small = compact(picture)
+    assert small.shape == (201, 300, 3)
+    assert small[150, 0].tolist() == [128] * 3, "half of it is black"
+    assert small[0, 38].tolist() == [128, 178, 228]
+    assert (small == 255).all(2).sum() == 200 * 299
 
 
 def test_the_command_writes_a_page(learner: bdqn.Learner, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,6 +310,20 @@ def test_in_a_browser(tmp_path: Path, browser: Browser, width: int, posterior: b
     browser.run("new Promise(done => setTimeout(done, 400))")
     assert not state()[0].startswith("Decision 4 of 6"), "it plays"
     assert browser.complaints == []
+
+
+@pytest.mark.parametrize(("width", "drawn"), [(160, "pixelated"), (300, "auto")])
+def test_pixels_of_games_are_sharp_and_drawings_smooth(
+    tmp_path: Path, browser: Browser, width: int, drawn: str
+) -> None:
+    page = tmp_path / "watch.html"
+    pictures = [np.full((200, width, 3), 30 * i, np.uint8) for i in range(6)]
+    page.write_text(watch_page(replace(recording(), pictures=pictures)), encoding="utf-8")
+    browser.open(page)
+    style = "getComputedStyle(document.querySelector('#picture'))"
+    assert browser.run(f"{style}.imageRendering") == drawn
+    card = "getComputedStyle(document.querySelector('.panel'))"
+    assert browser.run(f"{style}.backgroundColor === {card}.backgroundColor"), "no specks at the corners"
 
 
 def test_whether_it_explores_is_not_a_matter_of_rounding(tmp_path: Path, browser: Browser) -> None:

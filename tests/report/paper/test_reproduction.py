@@ -175,6 +175,14 @@ def test_an_environment_with_one_side_of_a_ratio_comes_before_others(shelf: Shel
 
 
 @pytest.mark.parametrize(
+    ("column", "agent"), [("Bootstrap", "bootstrapped"), ("NoisyNet", "noisy"), ("CTS", "dqn-cts")]
+)
+def test_a_rival_stands_beside_its_published_score(shelf: Shelf, column: str, agent: str) -> None:
+    shelf.add(agent, "Pong", 0, [7.0] * 120)
+    assert shelf.table(2)["Pong"][f"{column} ours"] == "7 (1 seed)"
+
+
+@pytest.mark.parametrize(
     ("setting", "other", "papers"),
     [("acting", "epsilon-greedy", "thompson"), ("last_layer", "gradient", "regression")],
 )

@@ -34,6 +34,10 @@ class BackedUpHead(BayesianHead):
         self.backups = backups
         self.register_buffer("pool", self.weights.expand(backups.draws, -1, -1).clone())
 
+    def widen(self, frozen_width: int) -> None:
+        super().widen(frozen_width)
+        self.pool = self._with_room(self.pool)
+
     def draw(self, rng: np.random.Generator, count: int) -> Tensor:
         """``count`` members of the pool; the mean until the first fit."""
         if not self.fitted:

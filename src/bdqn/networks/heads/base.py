@@ -67,6 +67,10 @@ class Head(NoBelief, nn.Module, ABC):
         """phi where a frozen prior has made something of the same observations, too."""
         return self.features(torch.cat([x, beside], dim=1))
 
+    def widen(self, frozen_width: int) -> None:
+        """Take in so many outputs of a frozen prior, more than so far."""
+        raise TypeError(f"{type(self).__name__} cannot take in more outputs of a frozen prior.")
+
     def beside(self, phi: Tensor) -> Tensor:
         """What the frozen prior has made of the observations that phi belongs to."""
         return phi[:, -self.shape.frozen_width :]

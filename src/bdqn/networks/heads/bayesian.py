@@ -76,6 +76,21 @@ class BayesianHead(RegressionHead):
     def dim(self) -> int:
         return self.num_regressors + self.bias
 
+    def widen(self, frozen_width: int) -> None:
+        """Zero weights for what is new, and the prior's uncertainty about them, until the next fit."""
+        before, known = self.num_regressors, np.ones(self.dim, np.bool_)
+        self.shape = replace(self.shape, frozen_width=frozen_width)
+        self.num_regressors = self._count_regressors()
+        known = np.insert(known, before, np.zeros(self.num_regressors - before, np.bool_))
+        self.posterior = self.posterior.among(known, self.posterior.noise_var[:, None] / self.prior.ridge)
+        self.weights = self._with_room(self.weights)
+
+    def _with_room(self, weights: Tensor) -> Tensor:
+        """These (..., d) with zeros where there are regressors that they do not know."""
+        constant = weights.shape[-1] - self.bias
+        new = weights.new_zeros(*weights.shape[:-1], self.dim - weights.shape[-1])
+        return torch.cat([weights[..., :constant], new, weights[..., constant:]], dim=-1)
+
     @property
     def mean_index(self) -> Tensor:
         return self.weights

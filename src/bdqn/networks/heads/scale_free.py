@@ -58,6 +58,11 @@ class ScaleFreeHead(BackedUpHead):
         if scale_free.bold is not None:
             self.register_buffer("bold_pool", self.pool.clone())
 
+    def widen(self, frozen_width: int) -> None:
+        super().widen(frozen_width)
+        if self.scale_free.bold is not None:
+            self.bold_pool = self._with_room(self.bold_pool)
+
     def draw_bold(self, rng: np.random.Generator, count: int) -> Tensor:
         if not self.fitted:
             return self.draw(rng, count)

@@ -24,7 +24,9 @@ const ends = film.mean.map((row, t) => {
   const high = row.map((mean, a) => Math.max(mean, middle(t, a) + 3 * spread(t, a), draw(a)));
   return [Math.min(...low), Math.max(...high)];
 });
-const half = Math.max(...ends.map(([low, high]) => (high - low) / 2), 1e-9);
+// Three decisions in four fit. A few far states would make all other bells too narrow to see.
+const halves = ends.map(([low, high]) => (high - low) / 2).sort((a, b) => a - b);
+const half = Math.max(halves[Math.ceil(0.75 * halves.length) - 1], 1e-9);
 const centre = () => (ends[now][0] + ends[now][1]) / 2;
 
 // --- belief: a row per action ---------------------------------------------------------------------------------
@@ -32,11 +34,15 @@ const belief = element("belief"), width = Math.max(300, belief.clientWidth || 56
 const rowHeight = Math.max(34, Math.min(104, 400 / count)), floor = rowHeight - 12;
 const longest = Math.max(...film.actions.map((name) => Math.min(name.length, 12)));
 const names = 20 + 8 * longest, chances = film.best ? 96 : 12, right = width - chances;
-const x = (q) => names + ((q - centre()) / half + 1) * 0.5 * (right - names);
+// What lies farther out stands at the end.
+const unit = (right - names) / (2 * half); // pixels per unit of Q
+const x = (q) => Math.max(names, Math.min(right, (names + right) / 2 + (q - centre()) * unit));
 // A normal density from -3 to 3 standard deviations, one high; each action scales it to its own spread.
 const steps = Array.from({ length: 61 }, (_, i) => -3 + i / 10);
 const unitBell = `M-3 0${steps.map((z) => `L${z} ${-Math.exp((-z * z) / 2)}`).join("")}L3 0Z`;
 belief.setAttribute("viewBox", `0 0 ${width} ${count * rowHeight + 30}`);
+const plot = shape("clipPath", { id: "plot" }, belief);
+shape("rect", { x: names, y: 0, width: right - names, height: rowHeight }, plot);
 const rows = film.actions.map((name, a) => {
   const group = shape("g", { transform: `translate(0 ${a * rowHeight})` }, belief);
   const row = { group };
@@ -44,7 +50,7 @@ const rows = film.actions.map((name, a) => {
   const label = shape("text", { class: "name", x: 8, y: floor - 4 }, group, name.length > 12 ? `${name.slice(0, 11)}…` : name);
   shape("title", {}, label, name);
   shape("line", { class: "floor", x1: names, x2: right, y1: floor, y2: floor }, group);
-  if (film.std) row.bell = shape("path", { class: "bell", d: unitBell }, group);
+  if (film.std) row.bell = shape("path", { class: "bell", d: unitBell }, shape("g", { "clip-path": "url(#plot)" }, group));
   row.mean = shape("line", { class: "mean-mark", y1: 7, y2: floor }, group);
   if (film.draw) row.draw = shape("path", { class: "draw-mark", d: "M0-7L7 0L0 7L-7 0Z" }, group);
   if (film.best) {
@@ -125,8 +131,8 @@ const go = (t) => {
     row.group.setAttribute("class", a === film.action[now] ? "chosen" : forbidden ? "forbidden" : "");
     row.mean.setAttribute("x1", x(mean));
     row.mean.setAttribute("x2", x(mean));
-    if (row.draw) row.draw.setAttribute("transform", `translate(${Math.max(names, Math.min(right, x(drawn(now, a))))} ${floor})`);
-    if (row.bell) row.bell.setAttribute("transform", `translate(${x(peak)} ${floor}) scale(${Math.max(0.3, x(peak + std) - x(peak))} ${floor - 8})`);
+    if (row.draw) row.draw.setAttribute("transform", `translate(${x(drawn(now, a))} ${floor})`);
+    if (row.bell) row.bell.setAttribute("transform", `translate(${x(peak)} ${floor}) scale(${Math.max(0.3, std * unit)} ${floor - 8})`);
     if (row.chance) {
       row.chance.setAttribute("width", 40 * film.best[now][a]);
       row.percent.textContent = `${Math.round(100 * film.best[now][a])}%`;

@@ -21,7 +21,7 @@ from bdqn.report.summary import fewer_episodes
 GREEDY_EPSILON = 0.001  # evaluation epsilon of DDQN+
 ID = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
 # Columns of Tables 2 and 4, and the agents that fill them.
-AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Bootstrap": "bootstrapped", "NoisyNet": "noisy"}
+AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Bootstrap": "bootstrapped", "NoisyNet": "noisy", "CTS": "dqn-cts"}
 DROPOUT_AGENTS = {"BDQN": "bdqn", "DDQN": "ddqn", "Dropout-DDQN": "dropout", "Random": "random"}
 FILLING = {**AGENTS, **DROPOUT_AGENTS}
 # Settings that an agent needs to be the one of the paper.

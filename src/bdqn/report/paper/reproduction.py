@@ -51,8 +51,8 @@ def score_table(ours: Mapping[str, Ours], runs: Runs) -> Grid:
         "Ours: mean over seeds of the last 100 episodes (95 % bootstrap interval; seeds; episodes, if fewer ended), "
         "after the decisions in column Step, which all runs of the environment have taken. DDQN+ is our DDQN at "
         "evaluation epsilon 0.001 (bdqn evaluate RUNS --epsilon 0.001 --keep). SC and SC+ are the decisions until our "
-        "BDQN beats the paper's Human and DDQN+, counted over whole runs. A dash: never reached. CTS, Pixel and "
-        "Reactor are not implemented here. The last column contains the human scores of Wang et al. (2016), which "
+        "BDQN beats the paper's Human and DDQN+, counted over whole runs. A dash: never reached. Pixel and Reactor "
+        "are not implemented here. The last column contains the human scores of Wang et al. (2016), which "
         "later papers use. Bold: as in the paper."
     )
     return _paired("paper-table-2", published.SCORES, rows, f"{note} {caution(runs.records)}".strip())
