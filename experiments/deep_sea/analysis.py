@@ -16,6 +16,7 @@ FILES = (
     *("default10.toml", "default20.toml", "default30.toml", "default40.toml", "default50.toml"),
 )
 STOCHASTIC = "stochastic.toml"
+LEVEL = 0.9  # of the interval of the growth
 Rows = list[dict[str, str]]
 
 
@@ -59,7 +60,7 @@ def say_growth(page: Page, runs: dict[tuple[str, str], Rows]) -> None:
     solved = solved_by_size((*key, row["solved"]) for key, rows in runs.items() for row in rows)
     if solved:
         page.say("## How it grows")
-        figure, sentences = growth_figure(solved, page.rng)
+        figure, sentences = growth_figure(solved, page.rng, LEVEL)
         page.points(sentences)
         page.figure("growth.png", figure)
 

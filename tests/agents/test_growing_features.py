@@ -10,7 +10,8 @@ import torch
 
 import bdqn
 from bdqn.config.observations import ObservationSpec
-from bdqn.networks.frozen_priors import FrozenFeatures
+from bdqn.config.settings import SettingError
+from bdqn.networks.frozen_priors import FrozenFeatures, largest_count
 from bdqn.storage.checkpoints import Checkpoints
 
 # 16 observations, and at most 64 kinds of transition, which are a fifth of 320 decisions.
@@ -22,7 +23,7 @@ SMALL: dict[str, Any] = {
     "prior_features": 4,
     "prior_features_most": 64,
 }
-BEFORE, AFTER = 150, 600  # decisions
+BEFORE, GROWTH, AFTER = 150, 350, 600  # decisions
 
 
 def made(env: str = "bdqn/Grid-v0", **settings: Any) -> Any:
@@ -43,9 +44,13 @@ def frozen_width(agent: Any) -> int:
     return int(width)
 
 
-def same(one: Any, other: Any) -> None:
+def same_weights(one: Any, other: Any) -> None:
     for name, value in one.agent.online.state_dict().items():
         assert torch.equal(value, other.agent.online.state_dict()[name]), name
+
+
+def same(one: Any, other: Any) -> None:
+    same_weights(one, other)
     assert torch.equal(one.agent.draws.acting, other.agent.draws.acting)
     assert one.agent.metrics == other.agent.metrics
 
@@ -70,13 +75,46 @@ def test_features_stay_as_many_where_more_would_not_do(env: str, settings: dict[
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
-@pytest.mark.parametrize("cut", [BEFORE, AFTER])
+@pytest.mark.parametrize("cut", [BEFORE, GROWTH - 1, AFTER])
 def test_a_run_resumed_before_or_after_growth_continues_exactly(num_envs: int, cut: int, tmp_path: Any) -> None:
     whole = made(num_envs=num_envs).learn(720)
     Checkpoints(tmp_path).save(made(num_envs=num_envs).learn(cut))
     resumed = Checkpoints(tmp_path).load().learner
-    assert frozen_width(resumed.agent) == (4 if cut == BEFORE else 32)
+    assert frozen_width(resumed.agent) == (32 if resumed.num_timesteps >= GROWTH else 4)
     same(whole, resumed.learn(720 - cut))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"value_spread": 0.0, "last_layer": "gradient"},
+        {"value_spread": 0.0, "last_layer": "gradient-prior"},
+        {"value_spread": 0.0, "gram_decay": 0.5},
+        {"gram_decay": 0.5},
+        {"value_spread": 0.0, "online_interval": 10},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_features_stay_as_many_where_data_outlive_a_fit(settings: dict[str, Any], tmp_path: Any) -> None:
+    """What was kept of earlier data would not know the new features."""
+    learner = made(backup_sweeps=0, **settings).learn(AFTER)
+    assert learner.agent.online.prior.features.count == 4
+    Checkpoints(tmp_path).save(learner)
+    same_weights(learner, Checkpoints(tmp_path).load().learner)
+
+
+def test_an_agent_is_refused_whose_features_could_not_all_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would end in the middle of a run."""
+    monkeypatch.setattr("bdqn.qlearning.memory.free_memory", lambda: 50_000_000)
+    small = {"env_kwargs": {"size": 4}, "buffer_size": 2000, "features": 16, "posterior_batch_size": 1000}
+    bdqn.make("bdqn-explore", "bdqn/Grid-v0", **small, prior_features=64, prior_features_most=64)
+    with pytest.raises(SettingError, match="A posterior over 1,040 features"):
+        bdqn.make("bdqn-explore", "bdqn/Grid-v0", **small, prior_features=64, prior_features_most=1024)
+
+
+@pytest.mark.parametrize(("count", "most", "largest"), [(4, 64, 64), (4, 63, 32), (4, 4, 4), (4, 3, 4), (0, 64, 0)])
+def test_features_double_as_often_as_they_may(count: int, most: int, largest: int) -> None:
+    assert largest_count(count, most) == largest
 
 
 def test_an_agent_whose_fit_was_put_off_as_features_grew_still_answers(tmp_path: Any) -> None:

@@ -75,9 +75,11 @@ def test_it_trains_and_its_weights_stay_in_float32(env: str) -> None:
     elsewhere(train, env)
 
 
-def compare_copies_with_autocast(agent: str) -> None:
+def compare_copies_with_autocast(agent: str, settings: dict[str, Any]) -> None:
     """What passes without gradients use instead of the weights is what autocast would have made of them just then."""
-    learner = recorded("MinAtar/Breakout-v1", agent, precision="bfloat16", target_update_interval=100)
+    if settings.pop("own", False):
+        settings["network"] = UsersNetwork()
+    learner = recorded("MinAtar/Breakout-v1", agent, precision="bfloat16", target_update_interval=100, **settings)
     obs = torch.from_numpy(learner.agent.replay.sample(32, np.random.default_rng(0)).obs)
     for _ in range(3):
         learner.learn(60)  # updates, and copies to the target network
@@ -92,9 +94,29 @@ def compare_copies_with_autocast(agent: str) -> None:
         assert not torch.equal(learner.agent.online.features(obs), found)
 
 
-@pytest.mark.parametrize("agent", ["ddqn", "bdqn", "noisy", "bootstrapped"])
-def test_copies_of_weights_follow_the_weights(agent: str) -> None:
-    elsewhere(compare_copies_with_autocast, agent)
+class UsersNetwork(torch.nn.Module):
+    """It multiplies by a weight itself, and keeps a layer in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(400, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            return self.layer(x.flatten(1).float()) + self.layer.weight.sum()
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings"),
+    [
+        *((agent, {}) for agent in ("ddqn", "bdqn", "noisy", "bootstrapped")),
+        ("ddqn", {"batch_norm": True}),
+        ("ddqn", {"own": True}),
+    ],
+    ids=["ddqn", "bdqn", "noisy", "bootstrapped", "batch-norm", "users-network"],
+)
+def test_copies_of_weights_follow_the_weights(agent: str, settings: dict[str, Any]) -> None:
+    elsewhere(compare_copies_with_autocast, agent, settings)
 
 
 def new_pages_per_update() -> float:

@@ -437,6 +437,17 @@ def test_a_posterior_larger_than_the_saved_one_is_not_made(newest: Path, rejecte
     assert "2,000 features, but holds fewer" in rejected(newest)
 
 
+def test_frozen_features_do_not_grow_beyond_the_saved_posterior(tmp_path: Path) -> None:
+    """As many phases cost little to write; the posterior of as many features would take 128 GiB."""
+    saved = tmp_path / "agent"
+    bdqn.make("bdqn-explore", "CartPole-v1", features=8, prior_features=4, buffer_size=100).save(saved)
+    phases = {f"{network}/prior.features.phases": np.zeros(65_536, np.float32) for network in ("online", "target")}
+    forge_arrays(saved, "agent.safetensors", lambda arrays: arrays | phases)
+    forge(saved, at("about", "settings", "prior_features_most", value=10**9))
+    with quick_and_small(), pytest.raises(CheckpointError, match="but holds fewer"):
+        bdqn.load(saved)
+
+
 # --- generators and environments ------------------------------------------------------------------------------
 
 PCG = {"bit_generator": "PCG64", "state": {"state": 1, "inc": 1}, "has_uint32": 0, "uinteger": 0}

@@ -463,7 +463,7 @@ def test_published_lines_are_drawn_beside_our_runs_and_name_their_sources(
     assert not (sweep.folder / "published.png").exists()
     assert main(["compare", str(sweep.folder), "--published"]) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "new: episodes to solve grow as N^1.49 (90 %: 1.49 to 1.49), over N = 10 (2 runs), 20 (2 runs)." in output
+    assert "new: episodes to solve grow as N^1.49 (95 %: 1.49 to 1.49), over N = 10 (2 runs), 20 (2 runs)." in output
     assert "No size was solved on all runs by old: no growth to fit." in output
     assert (
         "bootstrapped DQN with priors (Osband et al. 2018, as drawn by Janz et al. 2019): 0.32 N^3 episodes" in output
@@ -480,7 +480,7 @@ def test_the_legend_of_published_lines_names_their_sources_and_they_end_where_ou
     assert {group: {size: list(at) for size, at in sizes.items()} for group, sizes in solved.items()} == {
         "new": {50: [900.0]}
     }
-    figure, _ = growth_figure(solved, np.random.default_rng(0))
+    figure, _ = growth_figure(solved, np.random.default_rng(0), 0.9)
     lines = {str(line.get_label()): line.get_xdata() for line in figure.axes[0].lines}
     assert set(lines) == {
         "new",

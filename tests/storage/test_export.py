@@ -116,6 +116,8 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
     with pytest.raises(SettingError, match=r"Structured observations \(Dict, Tuple\) cannot be exported"):
         bdqn.export(small("ddqn", lambda: InADict(gym.make("CartPole-v1"))), onnx=tmp_path / "q.onnx")
+    with pytest.raises(SettingError, match="onnx and torch_program name the same file"):
+        bdqn.export(small("ddqn", "CartPole-v1"), onnx=tmp_path / "q", torch_program=str(tmp_path / "q"))
     with pytest.raises(SettingError, match="Say what to write: onnx=FILE, torch_program=FILE"):
         bdqn.export(small("ddqn", lambda: gym.make("CartPole-v1")))
 

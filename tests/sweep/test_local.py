@@ -216,7 +216,7 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
     sweep = read_sweep(sweep_file(tmp_path, steps=1_000, seeds=3))
     folder = SweepFolder(tmp_path / "out")
     done, first, second, third, *rest = sweep.trials  # bdqn has three seeds, then ddqn
-    progress = ((first, 300, 50.0), (second, 100, 50.0), (third, 550, 300.0), (rest[0], 50, 300.0))
+    progress = ((done, 400, 1.0), (first, 300, 50.0), (second, 100, 50.0), (third, 550, 300.0), (rest[0], 50, 300.0))
     for trial, decisions, rate in progress:
         folder.run(trial).mkdir(parents=True)
         (folder.run(trial) / "timing.csv").write_text(f"step,seconds,rate\n{decisions},9.0,{rate}\n")
@@ -225,8 +225,9 @@ def test_a_sweep_says_per_group_where_it_stands(tmp_path: Path, capsys: pytest.C
         watch(work)
         shown = capsys.readouterr().out.splitlines()
     assert shown == [
-        # One done and one given up, 950 decisions of those that run, 50 of one to be continued; 3,000 are left.
-        " 50.0 %  1 done, 3 running, 1 waiting, 1 failed, 400 decisions/s, 8 s left",
+        # 400 of one that is done early, 1,000 of one given up, 950 of those that run, 50 of one to be continued: 2,400.
+        # 3,000 are left.
+        " 44.4 %  1 done, 3 running, 1 waiting, 1 failed, 400 decisions/s, 8 s left",
         "         bdqn on CartPole-v1: 1 done, 2 running, 0 waiting, 0 failed, 100 decisions/s",
         "         ddqn on CartPole-v1: 0 done, 1 running, 1 waiting, 1 failed, 300 decisions/s",
     ]

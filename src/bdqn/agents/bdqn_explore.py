@@ -76,7 +76,9 @@ class Settings(bdqn_deep.Settings):
         "act by the features of the last fit rather than by those of today; recurring: where transitions recur",
     )
     prior_features_most: int = setting(
-        1024, "up to how many prior features double where observations outnumber them", minimum=0
+        1024,
+        "up to how many prior features double where observations outnumber them; not where data outlive a fit",
+        minimum=0,
     )
     prior_scales: int = setting(4, "lengthscales of prior features, from half of it on, each twice the last", minimum=1)
     prior_where: Literal["always", "recurring"] = setting(
@@ -105,12 +107,13 @@ def choices(settings: Settings) -> Choices:
         )
     deep = bdqn_deep.choices(settings)
     assert deep.fit is not None
+    most = _most_features(settings)
     features_are_kept = bool(settings.refit_growth) and settings.last_layer == "regression"
     growth = Growth(settings.refit_growth, settings.refit_least, settings.refit_most, settings.refit_news)
     return replace(
         deep,
         head=_scale_free(settings) if settings.value_spread else deep.head,
-        frozen_prior=_frozen_features(settings) if settings.prior_features else deep.frozen_prior,
+        frozen_prior=_frozen_features(settings, most) if settings.prior_features else deep.frozen_prior,
         bold=_bold(settings) if settings.value_spread and settings.boldness and settings.acting == "thompson" else None,
         acts_as_fitted=WHERE[settings.act_as_fitted if features_are_kept else "never"],
         fit=replace(
@@ -121,6 +124,7 @@ def choices(settings: Settings) -> Choices:
             growth=growth if settings.refit_growth else None,
             adapts=settings.adapt and bool(settings.refit_growth),
             uses_frozen=WHERE[settings.prior_where],
+            frozen_features_most=most,
         ),
     )
 
@@ -156,7 +160,16 @@ def _scale_free(settings: Settings) -> MakeHead:
     )
 
 
-def _frozen_features(settings: Settings) -> MakeFrozenPrior:
+def _most_features(settings: Settings) -> int:
+    """How many frozen features there may be in the end. Data that outlive a fit would not know the new ones."""
+    from bdqn.networks.frozen_priors import largest_count
+
+    kept = settings.posterior_data != "replay" or settings.gram_decay or settings.online_interval
+    grows = settings.adapt and settings.refit_growth and settings.last_layer == "regression" and not kept
+    return largest_count(settings.prior_features, settings.prior_features_most if grows else 0)
+
+
+def _frozen_features(settings: Settings, most: int) -> MakeFrozenPrior:
     from functools import partial
 
     from bdqn.networks.frozen_priors import FrozenFeatures
@@ -166,5 +179,5 @@ def _frozen_features(settings: Settings) -> MakeFrozenPrior:
         count=settings.prior_features,
         lengthscale=settings.prior_lengthscale,
         scales=settings.prior_scales,
-        most=settings.prior_features_most,
+        most=most,
     )

@@ -62,7 +62,7 @@ def run(argv: list[str]) -> int:
     rng = np.random.default_rng(args.seed)
     found = tables.all_tables(comparison, baseline, rng, args.level)
     caution = compare.caution(comparison.results)
-    drawn = {"published": _published(places, args.seed)} if args.published else {}
+    drawn = {"published": _published(places, args.seed, args.level)} if args.published else {}
     for line in _lines(found, caution):
         print(line)
     drawn["curves"] = figures.curves_figure(comparison.results, rng, args.level)
@@ -80,7 +80,7 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _published(places: Sequence[Path], seed: int) -> Figure:
+def _published(places: Sequence[Path], seed: int, level: float) -> Figure:
     """Draw these runs of DeepSea beside published lines, and say what is drawn."""
     import numpy as np
 
@@ -92,7 +92,7 @@ def _published(places: Sequence[Path], seed: int) -> Figure:
     solved = solved_by_size((run.env, run.group, solved_at(run.episodes[1])) for run in records)
     if not solved:
         raise SettingError("--published needs runs of DeepSea under ids that name the size, such as bdqn/DeepSea20-v0.")
-    figure, sentences = growth_figure(solved, np.random.default_rng(seed))
+    figure, sentences = growth_figure(solved, np.random.default_rng(seed), level)
     print()
     for line in (line for sentence in sentences for line in textwrap.wrap(sentence, terminal_width(unknown=120))):
         say(line)

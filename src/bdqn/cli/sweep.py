@@ -184,7 +184,9 @@ def _describe(sweep: Sweep, out: Path, workers: int, speed: float | None = None)
             print(f"  seed {trial.seed:<6} {folder.run(trial)}  {state}")
     others = "" if all(known) else " for the estimated ones"
     assumed = "" if speed is None else f", if each takes {speed:g} decisions a second (assumed, not measured)"
-    time = f"about {duration(left / workers)}{others}{assumed}" if any(known) else "--speed N assumes a speed"
+    about = "at most" if any(trial.may_end_early for trial in sweep.trials) else "about"
+    unknown = "--speed N assumes a speed" if speed is None else "not estimated"
+    time = f"{about} {duration(left / workers)}{others}{assumed}" if any(known) else unknown
     print(f"{len(sweep.trials)} trials, {workers} in parallel: {time}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 
 # Parameters of the C library's mallopt, as in malloc.h.
 M_TRIM_THRESHOLD = -1
@@ -18,7 +19,7 @@ def keep_freed_memory() -> None:
     Large tensors that come and go at every update get new pages each time otherwise, and the system clears every page.
     Does nothing where the C library has no such setting.
     """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if set_option is not None:
         set_option(M_MMAP_THRESHOLD, LARGEST)
         set_option(M_TRIM_THRESHOLD, KEPT)

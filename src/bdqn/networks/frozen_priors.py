@@ -19,6 +19,17 @@ from bdqn.networks.torsos import FourierFeatures, make_torso, output_width
 _NEEDS_PARTS = "reads the last numbers of observations, which bdqn.envs.EpisodeParts adds: make the environment with it"
 
 
+def largest_count(count: int, most: int) -> int:
+    """How many features there are once they have doubled as often as ``most`` allows."""
+    return count << ((most // count).bit_length() - 1) if 0 < count <= most else count
+
+
+def saved_count(tensors: Mapping[str, Any], of: str = "prior.") -> int:
+    """How many frozen features the network has, or the module ``of`` it, whose tensors were saved; 0: none."""
+    phases = tensors.get(f"{of}features.phases")
+    return 0 if phases is None else len(phases)
+
+
 class FrozenPrior(nn.Module):
     """A module that gradients do not train."""
 
@@ -28,6 +39,11 @@ class FrozenPrior(nn.Module):
         One that can be spared answers nothing while it is not ``in_use``, as if it answered zeros.
         """
         return ()
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether it may ever have more outputs than now."""
+        return False
 
     def grow(self, observations: int) -> int:
         """Tell so many observations apart, if it can; its outputs, where there are more of them now, otherwise 0."""
@@ -127,11 +143,15 @@ class FrozenFeatures(FrozenPrior):
         return self._grow_to(2 * observations) if self.features.count < observations <= self._most else 0
 
     def grow_like(self, saved: Mapping[str, Any]) -> int:
-        return self._grow_to(len(saved["features.phases"]))
+        return self._grow_to(saved_count(saved, ""))
+
+    @property
+    def can_grow(self) -> bool:
+        return largest_count(self.features.count, self._most) > self.features.count
 
     def _grow_to(self, least: int) -> int:
         before = self.features.count
-        while self.features.count < least and 2 * self.features.count <= self._most:
+        while self.features.count < least and self.can_grow:
             self.features.add_as_many()
         return self.features.count if self.features.count > before else 0
 

@@ -9,16 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bdqn.networks.torsos import Convolution, Dense
+
 
 class LoweredWeights:
-    """The weights of a network's plain layers in bfloat16, for passes that need no gradient.
+    """The weights of a network's own plain layers in bfloat16, for passes that need no gradient.
 
     Autocast makes these copies at every pass. Of Atari's layers they take longer than one observation's arithmetic,
-    and weights stay the same from one gradient update to the next, the target network's much longer.
+    and weights stay the same from one gradient update to the next, the target network's much longer. All other layers,
+    such as those of a user's network, are left to autocast.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        layers = [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
+        layers = [layer for layer in network.modules() if isinstance(layer, (Dense, Convolution))]
         self._layers: list[dict[str, Any]] = [layer._parameters for layer in layers]
         self._lowered: list[dict[str, Tensor]] = [{} for _ in layers]
         self._versions: list[tuple[int, int]] = []

@@ -64,6 +64,11 @@ class QNetwork(nn.Module):
             return self.head.features(x)
         return self.head.features_beside(x, self.prior.forward(obs) if like is None else self.head.beside(like))
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether the prior may have more features than now."""
+        return self.prior is not None and self.prior.can_grow
+
     def grow(self, observations: int) -> bool:
         """Let the prior tell so many observations apart, if it can; whether there are more features now."""
         return self._widen(0 if self.prior is None else self.prior.grow(observations))

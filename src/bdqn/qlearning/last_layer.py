@@ -39,6 +39,7 @@ class Fit:
     decay: float = 0.0  # share of the past fits' data that is kept; 0: the past is forgotten
     parts: int = 1  # of an episode, each with a regression of its own
     frozen_features: int = 0  # of its regressors, how many are a frozen prior's
+    frozen_features_most: int = 0  # the same once they have grown, where observations recur; 0: they do not grow
     keeps_rows: bool = (
         False  # the head wants all rows of a fit: to back its mean and draws up, or to solve for both ends
     )

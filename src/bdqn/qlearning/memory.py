@@ -15,9 +15,12 @@ def check_agent_memory(
     """Refuse minibatches, a posterior or a replay buffer that cannot fit beside one another."""
     taken = check_batch_memory(training.batch_size, spec, num_actions)
     if choices.fit:
-        dim = choices.fit.parts * (training.features + choices.fit.frozen_features)
+        # Stacks of frames hardly recur, and frozen features grow only where observations do.
+        grown = 0 if spec.stack else choices.fit.frozen_features_most
+        frozen = max(choices.fit.frozen_features, grown)
+        dim = choices.fit.parts * (training.features + frozen)
         rows = choices.fit.batch_size if choices.fit.keeps_rows else 0
-        taken += check_posterior_memory(dim, num_actions, taken, rows, joint=choices.fit.joint)
+        taken += check_posterior_memory(dim, num_actions, taken, rows, joint=choices.fit.joint, frozen=frozen)
     bonuses = choices.bonus is not None
     check_replay_memory(training, spec, taken, choices.members, num_actions if masked else 0, bonuses)
 
@@ -59,8 +62,13 @@ def check_batch_memory(batch_size: int, spec: ObservationSpec, num_actions: int)
     return batch_size * per_row
 
 
-def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int = 0, *, joint: bool = False) -> int:
-    """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need."""
+def check_posterior_memory(
+    dim: int, num_actions: int, taken: int = 0, rows: int = 0, *, joint: bool = False, frozen: int = 0
+) -> int:
+    """Refuse a regression whose matrices, and ``rows`` that it keeps, cannot fit; gives what they need.
+
+    Of ``dim`` features so many are ``frozen`` ones, or may be once they have grown.
+    """
     per_row = 2 * dim * (8 + 4)  # regressors in float64, next ones in float32; once more while they are put in order
     kept = rows * per_row
     # Gram matrix, precision, its factor, and what is in between; of a joint system, itself and its factor.
@@ -74,9 +82,10 @@ def check_posterior_memory(dim: int, num_actions: int, taken: int = 0, rows: int
         )
     if needed > 0.9 * free:
         fits = int((max(0.0, 0.9 * free - kept) / per_square) ** 0.5)
+        among = f", {frozen:,} frozen ones (prior_features, prior_features_most) included" if frozen else ""
         raise SettingError(
             f"A posterior over {dim:,} features and {num_actions} actions needs {needed / 1e9:.1f} GB, but "
             f"{free / 1e9:.1f} GB are free: "
-            + (f"set features to at most {fits:,}." if fits else "offer fewer actions.")
+            + (f"set features to at most {fits:,}{among}." if fits else "offer fewer actions.")
         )
     return needed

@@ -65,7 +65,7 @@ class RegressionSource:
         env, slot = replay.index()
         if online.follows_range:
             online.follow_range(replay.observations(env, slot))
-        if uses_frozen and recurrence.is_thorough:
+        if uses_frozen and recurrence.is_thorough and online.can_grow:
             self._grow(len(self._duplicates.observations(env, slot)[0]))
         metrics: dict[str, float] = {}
         if online.prior is not None:

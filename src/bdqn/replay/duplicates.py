@@ -93,6 +93,8 @@ class DuplicateFinder:
 
         Stacks of frames are told apart by where they stand.
         """
+        if not self._replay.stack:
+            self._hash_new_frames()
         known = env * self._replay.slots + slot if self._replay.stack else self._frames[env, slot]
         _, first, which = np.unique(known, return_index=True, return_inverse=True)
         order = np.argsort(first)

@@ -20,7 +20,6 @@ from bdqn.report.collect import first_where
 from bdqn.report.figures import COLORS, name_axes
 from bdqn.report.load import Array
 
-LEVEL = 0.9  # of the interval of the growth
 TICKS = (20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)  # episodes
 GRAYS = ("0.3", "0.5", "0.7")  # of published lines: colours are for own runs
 BySize = dict[int, Array]  # N -> episodes that each run took to solve it
@@ -97,7 +96,7 @@ def solved_by_size(runs: Iterable[tuple[str, str, int | str]]) -> dict[str, BySi
     }
 
 
-def growth_figure(solved: Mapping[str, BySize], rng: np.random.Generator) -> tuple[Figure, list[str]]:
+def growth_figure(solved: Mapping[str, BySize], rng: np.random.Generator, level: float) -> tuple[Figure, list[str]]:
     """Episodes against N, with a line for every group of two sizes or more, beside published ones; what it shows."""
     figure = Figure(figsize=(6, 5.4), layout="constrained")
     axes = figure.subplots()
@@ -108,8 +107,8 @@ def growth_figure(solved: Mapping[str, BySize], rng: np.random.Generator) -> tup
         name = group
         if len(sizes) > 1:
             exponent, offset = np.polyfit(np.log(size), np.log(episodes), 1)
-            low, high = _exponent_interval(sizes, rng)
-            growth = f"N^{exponent:.2f} ({100 * LEVEL:g} %: {low:.2f} to {high:.2f})"
+            low, high = _exponent_interval(sizes, rng, level)
+            growth = f"N^{exponent:.2f} ({100 * level:g} %: {low:.2f} to {high:.2f})"
             line = np.array([size.min(), size.max()])
             axes.loglog(line, np.exp(offset) * line**exponent, color=color)
             name = f"{group}: {growth}"
@@ -166,7 +165,7 @@ def _points_of(sizes: BySize) -> tuple[Array, Array]:
     return np.repeat(np.array([*sizes], np.float64), counts), np.concatenate(list(sizes.values()), axis=-1)
 
 
-def _exponent_interval(sizes: BySize, rng: np.random.Generator, samples: int = 2_000) -> Array:
+def _exponent_interval(sizes: BySize, rng: np.random.Generator, level: float, samples: int = 2_000) -> Array:
     """The ends of a bootstrap interval of the growth with N: runs are drawn anew within each size."""
     drawn = {size: runs[rng.integers(len(runs), size=(samples, len(runs)))] for size, runs in sizes.items()}
-    return np.quantile(growth_exponent(*_points_of(drawn)), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return np.quantile(growth_exponent(*_points_of(drawn)), [(1 - level) / 2, (1 + level) / 2])

@@ -58,6 +58,8 @@ def export(learner: Learner, *, onnx: str | Path | None = None, torch_program: s
     """
     if onnx is None and torch_program is None:
         raise SettingError("Say what to write: onnx=FILE, torch_program=FILE, or both.")
+    if onnx is not None and torch_program is not None and Path(onnx) == Path(torch_program):
+        raise SettingError(f"onnx and torch_program name the same file, {onnx}: name two.")
     module = exportable(learner)
     obs = _observations(learner)
     batch = torch.export.Dim("batch", min=1)

@@ -18,6 +18,7 @@ from bdqn.agents.bdqn import PosteriorSettings
 from bdqn.agents.bdqn_deep import Settings as DeepSettings
 from bdqn.config.resolve import Configuration, configure
 from bdqn.config.settings import SettingError, Supervision, build
+from bdqn.networks.frozen_priors import saved_count
 from bdqn.qlearning.calibration import Calibration
 from bdqn.qlearning.finite_checks import check_agent
 from bdqn.storage import atomic, calibrations, checkpoint_files, state_files
@@ -207,9 +208,14 @@ def _check_size(configuration: Configuration, manifest: Manifest, state: Mapping
     layers, features = configuration.training.mlp_layers, configuration.training.features
     own = configuration.agent_settings
     has_posterior = isinstance(own, PosteriorSettings)
-    regressors = features + (own.prior_features if isinstance(own, DeepSettings) else 0)
+    frozen = max(own.prior_features if isinstance(own, DeepSettings) else 0, *map(saved_count, _networks(state)))
+    regressors = features + frozen
     if layers > len(state["online"]) or (has_posterior and state["posterior"]["factor"].size < regressors**2):
         raise ValueError(f"it declares {layers:,} layers of {features:,} features, but holds fewer.")
+
+
+def _networks(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return state["online"], state["target"]
 
 
 @contextmanager

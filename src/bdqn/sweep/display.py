@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bdqn.runs.progress import duration, ignoring_output_errors
 from bdqn.sweep.folder import SweepFolder
-from bdqn.sweep.plan import Sweep
+from bdqn.sweep.plan import Sweep, Trial
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -50,6 +50,11 @@ class Status:
     notes: tuple[str, ...] = ()  # why trials wait
 
     @property
+    def share(self) -> float:
+        """What is done, in percent."""
+        return 100 * self.decisions / self.total if self.total else 100.0
+
+    @property
     def time_left(self) -> str:
         if self.decisions == self.total:
             return "nothing"
@@ -76,7 +81,28 @@ class Pace:
         return max(decisions - before, 0) / (now - then)  # a trial whose process died goes back to its checkpoint
 
 
-def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> Status:
+class AtRest:
+    """Decisions of the trials that do not run: what changes only while they do is read from their files once."""
+
+    def __init__(self, folder: SweepFolder) -> None:
+        self._folder = folder
+        self._waiting: dict[Trial, int] = {}
+        self._done: dict[Trial, int] = {}
+
+    def decisions(self, work: Work) -> tuple[int, int]:
+        """Of trials that wait, some of them to be continued; and of those that are done, perhaps early."""
+        self._waiting = self._of(work.waiting, self._waiting)
+        self._done = self._of(work.done, self._done)
+        return sum(self._waiting.values()), sum(self._done.values())
+
+    def _of(self, trials: Sequence[Trial], known: Mapping[Trial, int]) -> dict[Trial, int]:
+        return {trial: known[trial] if trial in known else self._read(trial) for trial in trials}
+
+    def _read(self, trial: Trial) -> int:
+        return min(self._folder.progress(trial).decisions, trial.steps)
+
+
+def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace, at_rest: AtRest) -> Status:
     """Read the status from the running trials' files."""
     running = {trial: folder.progress(trial) for trial in work.running}
     rows = []
@@ -87,10 +113,11 @@ def read_status(sweep: Sweep, folder: SweepFolder, work: Work, pace: Pace) -> St
         )
         rate = sum(running[trial].per_second for trial in mine if trial in running)
         rows.append(Row(group, env, waiting, now, done, failed, rate))
-    settled = sum(trial.steps for trial in (*work.done, *work.failed))
-    begun = {trial: folder.progress(trial) for trial in work.waiting} | running  # some wait to be continued
-    decisions = settled + sum(min(progress.decisions, trial.steps) for trial, progress in begun.items())
-    total = sum(trial.steps for trial in sweep.trials)
+    waiting, done = at_rest.decisions(work)
+    given_up = sum(trial.steps for trial in work.failed)
+    decisions = sum(min(progress.decisions, trial.steps) for trial, progress in running.items())
+    decisions += waiting + done + given_up
+    total = done + given_up + sum(trial.steps for trial in (*work.waiting, *running))
     per_second = pace.update(time.monotonic(), decisions, sum(row.per_second for row in rows))
     return Status(tuple(rows), decisions, total, per_second, tuple(_notes(work)))
 
@@ -109,7 +136,7 @@ class Watch(Protocol):
 @contextmanager
 def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watch]:
     """Yield a function to call often. It updates the display at intervals, and once more at the end."""
-    pace = Pace()
+    pace, at_rest = Pace(), AtRest(folder)
     if quiet:
         yield lambda work: None
     elif sys.stdout.isatty():
@@ -117,11 +144,11 @@ def watching(sweep: Sweep, folder: SweepFolder, *, quiet: bool) -> Iterator[Watc
 
         with (
             Live(refresh_per_second=4) as live,
-            _every(LIVE, lambda work: _update(live, read_status(sweep, folder, work, pace))) as watch,
+            _every(LIVE, lambda work: _update(live, read_status(sweep, folder, work, pace, at_rest))) as watch,
         ):
             yield watch
     else:
-        with _every(LINES, lambda work: _print(read_status(sweep, folder, work, pace))) as watch:
+        with _every(LINES, lambda work: _print(read_status(sweep, folder, work, pace, at_rest))) as watch:
             yield watch
 
 
@@ -150,8 +177,7 @@ def _table(status: Status) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    share = 100 * status.decisions / status.total
-    table = Table(title=f"{share:.1f} % of {status.total:,} decisions, {status.time_left} left")
+    table = Table(title=f"{status.share:.1f} % of {status.total:,} decisions, {status.time_left} left")
     for name in ("group", "environment", *COUNTS, "decisions/s"):
         table.add_column(name, justify="left" if name in ("group", "environment") else "right")
     for row in status.rows:
@@ -166,9 +192,8 @@ def _table(status: Status) -> Table:
 def _print(status: Status) -> None:
     """Print a line for the sweep and one for every running group."""
     total = [sum(getattr(row, name) for row in status.rows) for name in COUNTS]
-    share = 100 * status.decisions / status.total
     with ignoring_output_errors(sys.stdout):
-        print(f"{share:5.1f} %  {_line(total, status.per_second)}, {status.time_left} left", flush=True)
+        print(f"{status.share:5.1f} %  {_line(total, status.per_second)}, {status.time_left} left", flush=True)
         for row in status.rows:
             if row.running:
                 counts = [getattr(row, name) for name in COUNTS]

@@ -124,7 +124,7 @@ class SweepFolder:
 
     def _had_enough(self, trial: Trial, saved: int) -> bool:
         """Whether a finished run stopped early, as its schedule says. Otherwise it was configured to be shorter."""
-        if saved < 0 or all(trial.schedule.get(name) is None for name in ("stop_at", "max_episodes")):
+        if saved < 0 or not trial.may_end_early:
             return False
         return saved < int(safe_files.read_toml(self.run(trial) / "config.toml")["steps"])
 

@@ -84,6 +84,11 @@ class Trial:
         return f"{self.group} on {self.env}, seed {self.seed}"
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether its schedule has something that ends it before its last decision."""
+        return any(self.schedule.get(name) is not None for name in ("stop_at", "max_episodes"))
+
+    @property
     def name(self) -> str:
         """A hash of everything that determines its files, except its length and its device."""
         hashed = {part: value for part, value in asdict(self).items() if part not in UNNAMED} | {"group": None}

@@ -77,7 +77,7 @@ class BayesianHead(RegressionHead):
         return self.num_regressors + self.bias
 
     def widen(self, frozen_width: int) -> None:
-        """Zero weights for what is new, and the prior's uncertainty about them, until the next fit."""
+        """Zero weights for what is new, about as uncertain as under the prior; the fit that follows replaces both."""
         before, known = self.num_regressors, np.ones(self.dim, np.bool_)
         self.shape = replace(self.shape, frozen_width=frozen_width)
         self.num_regressors = self._count_regressors()
