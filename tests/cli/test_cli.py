@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
 
 import bdqn
 from bdqn.agents import AGENTS
 from bdqn.cli import COMMANDS, main
+from bdqn.cli.common import load_to_play
 from bdqn.config.settings import settings_of
 from bdqn.report.runs import read_runs
 from support.cli import SMALL, Train
@@ -207,6 +209,15 @@ def test_evaluate_reports_as_text_and_as_json(capsys: pytest.CaptureFixture[str]
     assert "epistemic" in text
     saved = folder / "checkpoints" / "gen-000000000600"
     assert json.loads(shown(capsys, "evaluate", str(saved), "--episodes", "3", "--seed", "2", "--json")) == report
+
+
+def test_an_agent_plays_with_one_thread_however_it_was_trained(tmp_path: Path) -> None:
+    """On a busy machine two that share an observation's arithmetic wait for each other: Pong took six times as long."""
+    pytest.importorskip("ale_py", reason="the atari extra is not installed")
+    bdqn.make("ddqn", "ALE/Pong-v5", features=8, buffer_size=50).save(tmp_path / "agent")
+    torch.set_num_threads(2)
+    load_to_play(tmp_path / "agent", None)
+    assert torch.get_num_threads() == 1
 
 
 def test_evaluate_of_an_agent_without_posterior_has_no_spread(capsys: pytest.CaptureFixture[str], train: Train) -> None:
