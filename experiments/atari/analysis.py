@@ -104,8 +104,9 @@ def belief_figure(rows: Rows, study: Study) -> Figure:
                 top.plot(result.step, result.curve, **look(place), label=f"{group}, seed {result.seed}")
         for axes, what in zip(others, BELIEF, strict=True):
             own = [row for row in rows if (row["what"], row["group"]) == (what, group)]
-            if own:
-                axes.plot([float(r["step"]) for r in own], [float(r["value"]) for r in own], **look(place), label=group)
+            for seed in dict.fromkeys(row["seed"] for row in own):
+                points = [(float(row["step"]), float(row["value"])) for row in own if row["seed"] == seed]
+                axes.plot(*zip(*points, strict=True), **look(place), label=group)
     label(top, "", "return, mean of 100 episodes")
     for axes, what in zip(others, BELIEF.values(), strict=True):
         axes.set_title(what, fontsize="medium")

@@ -1,6 +1,7 @@
 """Keep what the paper reports beside scores, and how the belief changed: python experiments/atari/details.py SWEEP...
 
-SWEEP is a directory that `bdqn sweep` wrote. Writes results/pong/details.csv, or the file that ``--out`` names.
+SWEEP is a directory that `bdqn sweep` wrote. Adds to results/pong/details.csv, or to the file that ``--out`` names; a
+run that is there already is replaced.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bdqn.report.cells import write_table
+from bdqn.report.collect import read_rows
 from bdqn.report.load import read_table
 from bdqn.report.paper import published
 from bdqn.report.paper.our_runs import game_of
@@ -56,6 +58,9 @@ def main() -> None:
         for what, step, value in details_of(run)
         if np.isfinite(value)
     ]
+    new = {row[:3] for row in rows}
+    kept = [tuple(row.values()) for row in read_rows(args.out)]
+    rows = [*(row for row in kept if row[:3] not in new), *rows]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     write_table(args.out, [COLUMNS, *rows])
     print(f"{args.out}: {len(rows)} rows")

@@ -114,6 +114,7 @@ def say_boldness(page: Page) -> None:
     """The default with and without bold draws: normalised areas where rewards are sparse, ratios where they are not."""
     modest, *whole = (page.read(file).found for file in ("boldness.toml", "sparse.toml", "held_out.toml"))
     lines = [["environment", "with bold draws", "without", "difference"]]
+    points: dict[str, dict[str, tuple[float, float, float]]] = {"with bold draws": {}, "without": {}}
     for env in modest.envs:
         with_them = {seed: area for found in whole for seed, area in normalised(found, DEFAULT, env).items()}
         without = normalised(modest, MODEST, env)
@@ -121,10 +122,13 @@ def say_boldness(page: Page) -> None:
         if len(both) > 1:
             lost = {seed: with_them[seed] - without[seed] for seed in both}
             columns = ({seed: areas[seed] for seed in both} for areas in (with_them, without, lost))
-            lines.append([short(env), *(text(interval(page, areas)) for areas in columns)])
+            means = [interval(page, areas) for areas in columns]
+            points["with bold draws"][short(env)], points["without"][short(env)], _ = means
+            lines.append([short(env), *map(text, means)])
     if len(lines) > 1:
         page.say(f"Normalised area, paired by seed ({LEVEL:.0%}).")
         page.cells(lines)
+        page.figure("boldness.png", scores_figure(points, "normalised area (0: random policy, 1: optimum)"))
     modest, bold = (page.read(file).found for file in ("boldness_dense.toml", "dense_explore.toml"))
     say_ratios(page, modest.envs, (DEFAULT, [bold]), (MODEST, [modest]))
 
