@@ -19,6 +19,7 @@ from bdqn.sweep.plan import FULL, Sweep, read_scales
 
 FILES = {
     "Pong, from start to end": "pong.toml",
+    "Pong once more": "pong_repeated.toml",
     "Two games, small": "small.toml",
     "The paper's 15 games": "sweep.toml",
     "Rivals on these games": "rivals.toml",
@@ -80,9 +81,9 @@ BELIEF = {  # what details.py keeps at each refit, and how the figure calls it
 }
 
 
-def say_details(page: Page, study: Study) -> None:
+def say_details(page: Page, study: Study, name: str) -> None:
     """What details.py kept beside scores: a table with a column per run, and how the belief changed."""
-    rows = read_rows(page.results / "pong" / "details.csv")
+    rows = read_rows(page.results / name / "details.csv")
     if not rows:
         return
     runs = dict.fromkeys((row["group"], row["seed"]) for row in rows)
@@ -91,7 +92,7 @@ def say_details(page: Page, study: Study) -> None:
     for what in dict.fromkeys(row["what"] for row in rows if row["what"] not in BELIEF):
         cells.append([what, *(f"{float(values.get((what, *run), 'nan')):,g}".replace("nan", "-") for run in runs)])
     page.cells(cells)
-    page.figure("pong-belief.png", belief_figure(rows, study))
+    page.figure(f"{name}-belief.png", belief_figure(rows, study))
 
 
 def belief_figure(rows: Rows, study: Study) -> Figure:
@@ -128,7 +129,7 @@ for title, file in FILES.items():
     if study.found.groups:
         page.compare(study.found, "ddqn" if "ddqn" in study.found.groups else study.found.groups[0])
     page.curves(f"{file.removesuffix('.toml')}.png", study.found)
-    if file == "pong.toml":
-        say_details(page, study)
+    if file.startswith("pong"):
+        say_details(page, study, file.removesuffix(".toml"))
 say_random_scores(page)
 page.write()
