@@ -244,7 +244,7 @@ def test_ale_pys_vector_environment_gives_raw_rewards_and_true_successors() -> N
 @EVERY
 def test_every_agent_learns_in_ale_pys_vector_environment(agent: str) -> None:
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
-    learner = small(agent, make_atari_vector("pong", 2, num_threads=1)).learn(60)
+    learner = small(agent, make_atari_vector("pong", 2, num_threads=1), n_steps=1).learn(60)
     assert learner.configuration.family == "atari"
     assert learner.agent.updates > 0 or agent == "random"
     replay = learner.agent.replay
