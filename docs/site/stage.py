@@ -19,7 +19,7 @@ from gallery import gallery
 from reference import command_line, presets, settings
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("*.md", "*.png", "*.ipynb", "*.toml", "*.csv", "*.py", "*.cff", "LICENSE")
+COPIED = ("*.md", "*.png", "*.mp4", "*.ipynb", "*.toml", "*.csv", "*.py", "*.cff", "LICENSE")
 SPLIT = "\n## How to read the code\n"  # where the README turns from users to developers
 LINK = re.compile(r"\]\(([^):#\s]+)(#[^)\s]*)?\)")
 
